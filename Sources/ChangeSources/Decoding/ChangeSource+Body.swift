@@ -1,7 +1,7 @@
 import RelayModel
 
 extension ChangeSource {
-    /// The headers that a later decoding needs.
+    /// Returns the headers that a later decoding of the same body needs.
     func replayHeaders(_ headers: WebhookHeaders) -> [String: String] {
         var names = deliveryHeadersToKeep + ["content-type"] + presetHeaders
         for case .header(let name) in mapping.allPlaces { names.append(name) }
@@ -11,8 +11,10 @@ extension ChangeSource {
         return kept
     }
 
-    /// None for rows of a database's log, which have names of their own: one that is told again, as
-    /// after a crash, comes in another request, and is parked once.
+    /// The headers that name a delivery; none for rows from a database's log, which have positions
+    /// of their own.
+    ///
+    /// After a crash, such a row comes again in another request and must be parked only once.
     private var deliveryHeadersToKeep: [String] { preset == .postgres ? [] : Self.deliveryHeaders }
 
     private var presetHeaders: [String] {
@@ -34,7 +36,7 @@ extension ChangeSource {
         return ["authorization", "cookie", "proxy-authorization"].contains(name)
     }
 
-    /// Refuses what need not be parsed to be refused.
+    /// Refuses a request that can be refused without parsing its body.
     func checkForm(_ request: WebhookRequest) throws(DecodeError) {
         guard request.method == "POST" else {
             throw DecodeError(
@@ -53,7 +55,7 @@ extension ChangeSource {
         try checkMediaType(request.headers["Content-Type"])
     }
 
-    /// Where to set the method, of senders that have another one unless told otherwise.
+    /// A hint where to set the HTTP method, for senders whose default is not POST.
     private var methodHint: String {
         switch preset {
         case .supabase: "; set the webhook's method to POST: with GET Supabase sends no row"
@@ -63,13 +65,14 @@ extension ChangeSource {
     }
 
     private func checkMediaType(_ contentType: String?) throws(DecodeError) {
-        // What nearly all sources say; taking a media type apart costs more than all other checks.
+        // Nearly all sources send exactly this, and parsing a media type costs more than all other
+        // checks.
         if contentType == "application/json" { return }
         let type = contentType.map(Self.mediaType) ?? ""
         let isReadable =
             type.isEmpty || type == "application/json" || type.hasSuffix("+json")
             || type == "text/json" || type == "text/plain"
-            // What curl says of any body, unless told otherwise.
+            // The content type that curl sends by default.
             || (preset == .belfry && type == "application/x-www-form-urlencoded")
             || (preset == .minapp && type != "application/x-www-form-urlencoded")
         guard isReadable else {
@@ -79,13 +82,13 @@ extension ChangeSource {
         }
     }
 
-    /// The media type in lower case, without parameters.
+    /// Returns the media type in lower case, without parameters.
     static func mediaType(_ contentType: String) -> String {
         let type = contentType.split(separator: ";").first ?? ""
         return type.filter { !$0.isWhitespace }.lowercased()
     }
 
-    /// The document in the body.
+    /// Parses the JSON document in the body.
     func body(of request: WebhookRequest) throws(DecodeError) -> JSONValue {
         if preset == .minapp {
             guard let token = try? SignedToken(request.body) else {
@@ -97,7 +100,8 @@ extension ChangeSource {
         return try Self.parse(request.body)
     }
 
-    /// What some senders put before a text in UTF-8, and no JSON has (RFC 8259, 8.1).
+    /// The byte order mark that some senders put before UTF-8 text, although JSON has none (RFC
+    /// 8259, 8.1).
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     static func parse(_ bytes: [UInt8]) throws(DecodeError) -> JSONValue {
@@ -109,8 +113,9 @@ extension ChangeSource {
         }
     }
 
-    /// Divides a body into its changes: an array holds one in each element, whatever the content
-    /// type says.
+    /// Divides a body into its changes.
+    ///
+    /// An array holds one change in each element, whatever the content type says.
     func divide(
         _ body: JSONValue, headers: WebhookHeaders
     ) throws(DecodeError) -> [SourceItem] {
@@ -160,13 +165,14 @@ extension ChangeSource {
         return (list, member)
     }
 
-    /// What holds the records of an answer: that to `changes/zone` has several zones.
+    /// Returns the member with the records of an answer.
+    ///
+    /// An answer to `changes/zone` has several zones.
     private static func cloudKitList(_ body: JSONValue) -> String {
         if case .object(let object) = body, object["zones"] != nil { "zones" } else { "records" }
     }
 
-    /// What is kept of a change that could not be mapped: without what lets whoever has it be
-    /// somebody else, which is read by nobody.
+    /// Returns the parts of an unmappable change that may be stored: everything except credentials.
     func kept(_ json: JSONValue) -> JSONValue {
         switch preset {
         case .parse: ParseReading.withoutCredentials(json)
@@ -175,8 +181,10 @@ extension ChangeSource {
         }
     }
 
-    /// Keeps a whole body, with what is wrong about it: one that could not even be divided, or one
-    /// with a change that conflicts with an earlier one.
+    /// Creates the parked form of a whole body, with the error.
+    ///
+    /// That is a body that could not be divided, or one with a change that conflicts with an
+    /// earlier one.
     package func parked(
         _ body: [UInt8], _ error: DecodeError, _ headers: WebhookHeaders
     ) -> ParkedBody {

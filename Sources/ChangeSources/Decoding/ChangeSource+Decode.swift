@@ -4,9 +4,9 @@ package import RelayModel
 extension ChangeSource {
     /// Decodes a webhook that has been verified.
     ///
-    /// One change that cannot be mapped is parked or refused in its place, and the others go on. A
-    /// body that is a single change, or cannot be divided into changes, is parked or refused as a
-    /// whole.
+    /// A change that cannot be mapped is parked or refused in its place, and the others are
+    /// decoded. A body that is a single change, or cannot be divided into changes, is parked or
+    /// refused as a whole.
     ///
     /// - Complexity: O(*n*) in the length of the body.
     /// - Throws: ``DecodeError`` with the status of the answer.
@@ -34,9 +34,9 @@ extension ChangeSource {
         return batch
     }
 
-    /// Decodes once more what was parked, after the mapping has been corrected.
+    /// Decodes a parked body again, after the mapping has been corrected.
     ///
-    /// - Throws: ``DecodeError`` as the webhook itself would.
+    /// - Throws: ``DecodeError``, as for the webhook itself.
     package func replay(
         _ parked: ParkedBody, receivedAt: Timestamp
     ) throws(DecodeError) -> DecodedBatch {
@@ -62,15 +62,17 @@ extension ChangeSource {
         return batch
     }
 
-    /// Whether what was parked is what a body was read as, and no body: a token's claims, or an
-    /// event of which the attributes were headers.
+    /// Returns whether the parked value is a document that was read from a body, not the body
+    /// itself.
+    ///
+    /// That is the case for a token's claims, and for an event whose attributes were headers.
     private func isDocument(_ raw: JSONValue, of request: WebhookRequest) -> Bool {
         guard case .object(let object) = raw else { return false }
         if preset == .minapp { return object["$bytes"] == nil }
         return isEventInBinaryMode(request) && object["specversion"] != nil
     }
 
-    /// The key of a delivery whose changes have its ID and their places in it.
+    /// Returns the key of a delivery whose changes are identified by its ID and their places in it.
     private func key(of batch: DecodedBatch, places: Int) -> DedupeKey? {
         let isKnownByPlaces = batch.items.contains { item in
             if case .change(_, let key) = item { key?.kind == .delivery } else { false }
@@ -114,7 +116,7 @@ extension ChangeSource {
         var parked = ParkedBody(
             reason: error.reason, path: error.path, raw: kept(item.value), index: item.index,
             headers: replayHeaders(item.headers))
-        // The place is the same for all, as of those of a follower within the relay.
+        // The place is the same for all rows, as in those of a follower within the relay.
         guard preset == .postgres, item.index != nil else { return parked }
         parked.index = 0
         if parked.path.hasPrefix(item.path) {
@@ -123,10 +125,11 @@ extension ChangeSource {
         return parked
     }
 
-    /// What the names of readers may take, of all changes of one webhook.
+    /// The maximum size of the readers' names in all changes of one webhook, in bytes.
     ///
-    /// Where each has its own they take what the body has room for. Where the mapping says that all
-    /// have those of one list, a body of a megabyte would become gigabytes in the log.
+    /// If each change has its own readers, they cannot take more than the body. But if the mapping
+    /// gives all changes the readers of one list, a body of a megabyte would become gigabytes in
+    /// the log.
     static let mostReaderBytes = 8 * Limits.maximumWebhookBytes
 
     func map(
@@ -164,10 +167,11 @@ extension ChangeSource {
         }
     }
 
-    /// What can be told of an update that cannot be mapped, and that moved a row from or to a key
-    /// that is no name: the record with the other one is gone, or has come.
+    /// Returns the part of an unmappable update that can still be reported.
     ///
-    /// It has the key that it has among both, so that it is known when both are told later.
+    /// If the update moved a row from or to a key that does not make a name, the record with the
+    /// other key was deleted or created. That change gets the key that it would have within the
+    /// pair, so that it is recognised if both are reported later.
     func half(
         of reported: [ReportedChange], item: SourceItem, transportKey: String?
     ) -> [DecodedItem] {
@@ -183,8 +187,8 @@ extension ChangeSource {
         ]
     }
 
-    /// A source position, else a stable delivery ID, else the configured expression, else the
-    /// content within the window.
+    /// Returns the key of a change: the source's position, else a stable delivery ID, else the
+    /// configured expression, else the content within the window.
     private func key(
         of change: RecordChange, reported: ReportedChange, item: SourceItem,
         transportKey: String?, part: Int?
@@ -196,14 +200,14 @@ extension ChangeSource {
             return contentKey(of: change, bare.contentDigest)
         }
         let isKnown = reported.key != nil || transportKey != nil || !mapping.dedupe.isEmpty
-        // A digest costs more than the rest, and nothing would be known by it.
+        // A digest is expensive, and without any key it would not be used.
         guard isKnown || contentWindow > .zero else { return nil }
         let digest = change.contentDigest
         let suffix = part.map { "/\($0)" } ?? ""
         if let key = reported.key {
             let name = reported.sharesPosition ? ";\(change.recordID.recordName)" : ""
-            // A preset's expression holds the time of the last update: of two saves within one
-            // millisecond neither may swallow the other.
+            // A preset's expression contains the time of the last update. Two different saves
+            // within one millisecond must not count as one, so the content is part of the key.
             let content =
                 key.kind == .expression ? ";\(Hexadecimal.encode(digest.prefix(8)))" : ""
             let text = key.text + name + content + suffix
@@ -222,8 +226,10 @@ extension ChangeSource {
         return contentWindow > .zero ? contentKey(of: change, digest) : nil
     }
 
-    /// The record's last content: what came before another content is no repetition when it comes
-    /// again, as a field that is set, taken back and set again within the window.
+    /// Returns a key by the record's latest content.
+    ///
+    /// Equal content counts as a repetition only if no other content came in between. So a field
+    /// that is set, reset and set again within the window makes three changes.
     private func contentKey(of change: RecordChange, _ digest: [UInt8]) -> DedupeKey {
         DedupeKey(
             .content, Hexadecimal.encode(change.addressDigest), digest: digest,

@@ -1,10 +1,10 @@
 import RelayModel
 
 extension ChangeSource {
-    /// Reads one element of a body in the words of the preset.
+    /// Reads one element of a body in the format of the preset.
     ///
-    /// Every preset answers with changes, or says why there is none, or throws at what it cannot
-    /// understand; none guesses.
+    /// A preset returns changes, or the reason why there are none, or throws if it cannot
+    /// understand the element. No preset guesses.
     func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         switch preset {
         case .belfry: try BelfryReading.read(item)

@@ -1,10 +1,10 @@
 import RelayModel
 
 extension ChangeSource {
-    /// Reads what a follower within the relay has, as if it had been posted.
+    /// Decodes rows of a follower within the relay as if they had been posted.
     ///
-    /// - Complexity: O(*n*) in the size of the rows; JSON is made where the mapping points into it,
-    ///   and of what cannot be mapped.
+    /// - Complexity: O(*n*) in the size of the rows. JSON is made only if the mapping points into
+    ///   it, and for rows that cannot be mapped.
     package func decode(_ rows: [FollowedRow]) -> DecodedBatch {
         let pointsIntoJSON = mapping.allPlaces.contains { place in
             if case .pointer = place { true } else { false }
@@ -13,8 +13,8 @@ extension ChangeSource {
         batch.items.reserveCapacity(rows.count)
         for row in rows {
             let value: JSONValue = pointsIntoJSON ? .object(row.json) : .null
-            // The place is the same for all: a row that is told again, as after a crash, comes
-            // among others, and is parked once.
+            // The place is the same for all rows: after a crash, a row comes again among other rows
+            // and must be parked only once.
             let item = SourceItem(
                 value: value, path: "[0]", index: 0, headers: WebhookHeaders(), source: self)
             batch.items.append(contentsOf: items(of: row, item))

@@ -1,24 +1,25 @@
 import Crypto
 package import RelayModel
 
-/// What one webhook says.
+/// The contents of one webhook.
 package struct DecodedBatch: Sendable, Hashable {
-    /// The changes in the order of the body, and what could not or need not become one.
+    /// The changes in the order of the body, including those that could not or need not be mapped.
     package var items: [DecodedItem]
-    /// The sender's name of this delivery, the same on every attempt, where it has one.
+    /// The sender's name of this delivery, which is the same on every attempt; `nil` if there is
+    /// none.
     package var transportKey: String?
-    /// What the delivery as a whole is known by, where its changes are known by their places in it.
+    /// The key of the delivery as a whole, if its changes are identified by their places in it.
     ///
-    /// Its digest is that of the number of places and no more: what was refused for a mapping that
-    /// is corrected since may be another change on the next attempt.
+    /// Its digest covers only the number of places. A change that was refused may be another one on
+    /// the next attempt, if the mapping has been corrected since then.
     package var key: DedupeKey?
 }
 
 extension DecodedBatch {
-    /// Takes all that is said of a record here, where that is several things one after the other,
-    /// for its content: whoever repeats the delivery says all of it again.
+    /// Gives several changes of one record in this webhook a joint content key.
     ///
-    /// Each alone would be news then, since another one came of the record after it.
+    /// A repeated delivery repeats all of them. With a key of its own, each would count as new,
+    /// because another content of the record came after it.
     mutating func joinContents() {
         guard items.count > 1 else { return }
         var told: [String: [[UInt8]]] = [:]
@@ -30,7 +31,7 @@ extension DecodedBatch {
             guard case .change(let change, let key?) = item, key.kind == .content,
                 let contents = told[key.text], contents.count > 1
             else { continue }
-            // What is said twice in a row has one place.
+            // Equal consecutive contents share one place.
             var place = places[key.text] ?? 0
             if contents[place] != key.digest { place += 1 }
             places[key.text] = place
@@ -42,39 +43,42 @@ extension DecodedBatch {
     }
 }
 
-/// What became of one change in a webhook.
+/// The result of decoding one change of a webhook.
 package enum DecodedItem: Sendable, Hashable {
-    /// A change to append; `key` is `nil` where nothing says what would be a repetition.
+    /// A change to append. `key` is `nil` if nothing identifies repetitions.
     case change(RecordChange, key: DedupeKey?)
     /// A change that could not be mapped and is to be kept (``UnmappablePolicy/park``).
     case parked(ParkedBody)
     /// A change that could not be mapped and is refused in its place
     /// (``UnmappablePolicy/reject``, in a batch).
     case refused(path: String, reason: String)
-    /// Something understood that is no change, such as a heartbeat.
+    /// Something understood that is not a change, such as a heartbeat.
     case ignored(reason: String)
 }
 
-/// What could not be mapped, with all that a second attempt needs.
+/// A body or change that could not be mapped, with everything that a second attempt needs.
 package struct ParkedBody: Sendable, Hashable {
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     package var reason: String
     /// The place in the body.
     package var path: String
-    /// The change as it came; a text in `$bytes` where the body was no JSON.
+    /// The change as it came, or a text in `$bytes` if the body was not JSON.
     package var raw: JSONValue
-    /// Its place in its batch, which is part of its key.
+    /// The index in the batch, which is part of the key.
     package var index: Int?
-    /// The headers that decoding reads; none that a verification reads.
+    /// The headers that decoding reads.
+    ///
+    /// Headers that only verification reads are left out.
     package var headers: [String: String]
 
-    /// The SHA-256 of the change as it came: a source that tries again parks the same thing twice.
+    /// The SHA-256 of the change as it came.
+    ///
+    /// A source that retries parks the same change twice.
     package var digest: [UInt8] {
         Array(SHA256.hash(data: raw.utf8 + Array("#\(index ?? -1)".utf8)))
     }
 
-    /// The form in which it is stored and shown; ``ChangeSource/replay(_:receivedAt:)`` takes it
-    /// again.
+    /// The stored and displayed form, which ``ChangeSource/replay(_:receivedAt:)`` accepts.
     package var json: JSONObject {
         var object: JSONObject = [
             "reason": .string(reason), "path": .string(path), "raw": raw,
@@ -85,9 +89,9 @@ package struct ParkedBody: Sendable, Hashable {
         return object
     }
 
-    /// Reads the stored form.
+    /// Parses the stored form.
     ///
-    /// - Throws: ``JSONContractError`` if it is not one.
+    /// - Throws: ``JSONContractError`` if it is malformed.
     package init(json: JSONValue) throws(JSONContractError) {
         let reader = try JSONReader(json)
         reason = try reader.require("reason", try reader.string("reason"))
@@ -102,7 +106,7 @@ package struct ParkedBody: Sendable, Hashable {
         }
     }
 
-    /// Keeps what could not be mapped.
+    /// Creates the parked form of something that could not be mapped.
     package init(
         reason: String, path: String, raw: JSONValue, index: Int?, headers: [String: String]
     ) {

@@ -2,7 +2,9 @@ import Crypto
 import RelayModel
 
 extension DedupeKey {
-    /// Creates a key of at most 255 bytes: a longer text is replaced by its digest.
+    /// Creates a key of at most 255 bytes.
+    ///
+    /// A longer text is replaced by its digest.
     init(_ kind: Kind, _ text: String, digest: [UInt8], window: Duration? = nil) {
         let isShort = text.utf8.count <= Limits.maximumNameBytes
         self.init(
@@ -14,9 +16,9 @@ extension DedupeKey {
 }
 
 extension RecordChange {
-    /// The SHA-256 of what this change says, the same for every report of it.
+    /// The SHA-256 of the contents of this change, which is the same for every report of it.
     ///
-    /// `occurredAt` is left out: some sources write the time of the attempt there.
+    /// `occurredAt` is left out, because some sources write the time of the attempt there.
     var contentDigest: [UInt8] {
         var writer = JSONObjectWriter()
         writer.append("operation", text: operation.rawValue)
@@ -39,7 +41,7 @@ extension RecordChange {
         return Array(SHA256.hash(data: writer.finish()))
     }
 
-    /// The SHA-256 of which record this is a change of.
+    /// The SHA-256 of the address of the changed record.
     var addressDigest: [UInt8] {
         var writer = JSONObjectWriter()
         writer.append("recordType", text: recordType.rawValue)

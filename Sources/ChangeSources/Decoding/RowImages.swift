@@ -1,6 +1,6 @@
 import RelayModel
 
-/// The images of a row with the columns' kinds applied and their completeness decided.
+/// The images of a row, with the configured column types applied and their completeness decided.
 struct RowImages {
     var before: RecordImage?
     var after: RecordImage?
@@ -24,17 +24,17 @@ struct RowImages {
 }
 
 extension RecordImage {
-    /// Keeps the key columns only.
+    /// Removes all columns except the key columns.
     mutating func keepOnly(_ columns: Set<String>) {
         fields = fields.filter { columns.contains($0.key) }
         completeness = .partial
     }
 
-    /// Takes the image for the whole row if it shows more than a key, and for a deletion or an
-    /// update has what the after image has.
+    /// Decides whether the image is the whole row.
     ///
-    /// Without full replica identity PostgreSQL's log has the key alone, and connectors write null
-    /// for the rest.
+    /// It is if it has values beyond the key and, for an update, the same columns as the after
+    /// image. Without full replica identity, PostgreSQL's log has the key alone, and connectors
+    /// write null for the other columns.
     mutating func decideCompleteness(
         after: RecordImage?, keyColumns: Set<String>
     ) {
@@ -52,7 +52,7 @@ extension RecordImage {
 }
 
 extension SourceMapping {
-    /// The image that a report's image means, with the configured kinds of its columns.
+    /// Returns the record image of a reported image, with the configured types of its columns.
     func image(
         _ image: ReportedImage?, _ reported: ReportedChange, zone: ValuePlace?, _ item: SourceItem
     ) throws(JSONContractError) -> RecordImage? {
@@ -87,8 +87,11 @@ extension SourceMapping {
         return RecordImage(fields, completeness: completeness)
     }
 
-    /// A number beyond 64 bits as a text of the digits that are known, where a text or a name is
-    /// to be made of it; `nil` for others, and where two of them would be one name.
+    /// Returns a number beyond 64 bits as a text of its known digits, if the column becomes a text
+    /// or a name.
+    ///
+    /// The result is `nil` for other values. It is also `nil` if two such numbers could become the
+    /// same name.
     private func digits(
         of value: FieldValue, as type: ColumnType, in column: String, _ reported: ReportedChange,
         _ item: SourceItem
@@ -101,7 +104,7 @@ extension SourceMapping {
         return isName ? nil : .string(String(number))
     }
 
-    /// Whether a column names the record, or its zone, or users.
+    /// Returns whether a column names the record, its zone or users.
     private func namesSomething(
         _ column: String, _ reported: ReportedChange, _ item: SourceItem
     ) -> Bool {
@@ -114,7 +117,7 @@ extension SourceMapping {
             || places.originUser.contains(place)
     }
 
-    /// References stay within the zone of their record, as CloudKit's do.
+    /// Returns the zone of the record, in which its references stay, as in CloudKit.
     private func zoneOfReferences(
         _ image: ReportedImage, _ reported: ReportedChange, _ zone: ValuePlace?,
         _ item: SourceItem

@@ -1,28 +1,30 @@
 import RelayModel
 
 extension SourceMapping {
-    /// Whether changes of `table` are dropped.
+    /// Returns whether changes of `table` are dropped.
     func ignores(_ table: ReportedTable) -> Bool {
         !ignoredTables.isEmpty
             && (ignoredTables.contains(table.qualifiedName) || ignoredTables.contains(table.name))
     }
 
-    /// The columns that name the rows of `table`, where somebody wrote them down.
+    /// Returns the configured key columns of `table`; `nil` if none are configured.
     func namingKey(of table: ReportedTable) -> [String]? {
         keys.isEmpty ? key : keys[table.qualifiedName] ?? keys[table.name] ?? key
     }
 
-    /// Where the rows of `table` have what a change needs beside its fields.
+    /// Returns the places in the rows of `table` of everything that a change needs besides its
+    /// fields.
     func places(of table: ReportedTable) -> RowPlaces {
         guard !tables.isEmpty, let own = tables[table.qualifiedName] ?? tables[table.name]
         else { return places }
         return own.over(places)
     }
 
-    /// The changes that a report means: one; or two, if an update gave the record another name,
-    /// type, zone or owner, which for everybody else is a deletion and a creation.
+    /// Returns the changes that a report stands for.
     ///
-    /// The record that a row was is not deleted where another row is that record by now.
+    /// Usually it is one. An update that gave the record another name, type, zone or owner becomes
+    /// a deletion and a creation, because for everyone else that is what happened. The former
+    /// record is not deleted if another row has become that record.
     func changes(
         from reported: ReportedChange, item: SourceItem
     ) throws(JSONContractError) -> [RecordChange] {
@@ -45,7 +47,7 @@ extension SourceMapping {
         guard reported.operation == .update, let before = reported.before,
             let formerImage = images.before, reported.recordName == nil
         else { return [change] }
-        // A row before that has the key alone says what the record was called.
+        // A partial before image that has the key still says what the record was called.
         let isKeyAlone = reported.keyColumns != nil || reported.formerIsNamed
         guard formerImage.completeness == .full || isKeyAlone else { return [change] }
         let rest = formerImage.completeness == .full ? [:] : images.after?.fields ?? [:]
@@ -62,8 +64,7 @@ extension SourceMapping {
         return isTaken(former, reported, places, item) ? [creation] : [deletion, creation]
     }
 
-    /// Whether the row that has come to the name which the reported one had is the record that this
-    /// one was.
+    /// Returns whether another row has taken over the identity that the reported row had before.
     private func isTaken(
         _ former: RowIdentity, _ reported: ReportedChange, _ places: RowPlaces, _ item: SourceItem
     ) -> Bool {
@@ -75,9 +76,11 @@ extension SourceMapping {
         return record == former
     }
 
-    /// The deletion or the creation that an update means which made a row another record, where one
-    /// of both is none, as one without a name or an owner; `nil` if it is the same record, or
-    /// neither can be told.
+    /// Returns the deletion or creation of an update that moved a row between two records, if only
+    /// one of them has a valid identity.
+    ///
+    /// An identity is invalid without a name or an owner, for example. The result is `nil` if it is
+    /// the same record, or if neither identity is valid.
     func half(of reported: ReportedChange, item: SourceItem) -> RecordChange? {
         guard reported.operation == .update, reported.recordName == nil,
             let before = reported.before, let after = reported.after
@@ -86,7 +89,7 @@ extension SourceMapping {
         let images = try? RowImages(reported, mapping: self, zone: places.zone, item: item)
         let isWhole =
             images.map { $0.before?.completeness == .full } ?? (before.completeness == .full)
-        // A null in a row that is not whole may stand for what is unknown.
+        // In a partial row, null may mean unknown.
         let known = isWhole ? before.fields : before.fields.filter { !$0.value.isNull }
         let row = images?.after?.fields ?? after.fields
         let formerRow = images?.before?.fields ?? known
@@ -116,7 +119,7 @@ extension SourceMapping {
                 item.value(at: place, fields: after, before).flatMap(item.nameText)
             }.first
         }
-        // An origin that is no name is as good as none: it only would suppress a push.
+        // An invalid origin is ignored: all it would do is suppress a push.
         change.origin = ChangeOrigin(
             deviceID: (first(places.originDevice) ?? reported.deviceID)
                 .flatMap(DeviceID.init(rawValue:)),
@@ -151,8 +154,9 @@ extension SourceMapping {
         throw item.failure("occurredAt is neither a date nor milliseconds since 1970")
     }
 
-    /// Refuses a whole row that lacks the column which the mapping names for its readers: by a
-    /// name that is mistyped everybody would be told of it.
+    /// Throws if a whole row lacks the column that the mapping names for its readers.
+    ///
+    /// If the column's name is mistyped, everyone would learn of the change.
     private func requireColumn(
         of readers: ValuePlace, _ reported: ReportedChange, _ item: SourceItem
     ) throws(JSONContractError) {
@@ -191,7 +195,7 @@ extension SourceMapping {
 
 // MARK: - Identity
 
-/// Which record a row is.
+/// The identity of a record, as derived from a row.
 struct RowIdentity: Hashable {
     var recordType: RecordType
     var recordID: RecordID
@@ -209,7 +213,7 @@ struct RowIdentity: Hashable {
 }
 
 extension SourceMapping {
-    /// The identity of `row`; `other` stands in where `row` lacks a column.
+    /// Returns the identity of `row`; `other` supplies columns that `row` lacks.
     private func identity(
         _ reported: ReportedChange, _ places: RowPlaces, _ item: SourceItem, row: RecordFields,
         other: RecordFields, path: String
@@ -266,7 +270,7 @@ extension SourceMapping {
         _ path: String, of found: UserID?
     ) throws(JSONContractError) -> DatabaseScope {
         guard let database = places.database else {
-            // A configured owner that is null here must not make a private row public.
+            // A configured owner that is null must not make a private row public.
             return found != nil || places.owner != nil ? .private : .public
         }
         let word = item.value(at: database, fields: row, other)?.nameText
@@ -347,7 +351,7 @@ extension SourceMapping {
         return name
     }
 
-    /// Why a value can be no part of a record's name.
+    /// Returns why a value cannot be part of a record's name.
     private static func keyRefusal(of value: FieldValue?) -> String {
         if case .double? = value {
             return "the key is a number beyond 64 bits, of which not all digits are known; "
@@ -359,7 +363,7 @@ extension SourceMapping {
 }
 
 extension ValuePlace {
-    /// Where this place is, for errors; `path` is the row's.
+    /// Returns this place for error messages; `path` is that of the row.
     func path(in path: String) -> String {
         switch self {
         case .column(let name): path.isEmpty ? name : "\(path).\(name)"
@@ -369,14 +373,14 @@ extension ValuePlace {
         }
     }
 
-    /// An error about the value that should be here.
+    /// Returns an error about the value at this place.
     func failure(_ what: String, _ rule: String, _ path: String) -> JSONContractError {
         JSONContractError(path: self.path(in: path), reason: "the \(what) must be \(rule)")
     }
 }
 
 extension FieldValue {
-    /// A date as a version: its milliseconds.
+    /// A date as a version: its milliseconds since 1970.
     var asVersion: FieldValue {
         if case .timestamp(let moment) = self { .integer(moment.milliseconds) } else { self }
     }

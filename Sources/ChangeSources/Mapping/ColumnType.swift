@@ -1,6 +1,6 @@
 import RelayModel
 
-/// The kind of a column that JSON cannot say.
+/// The type of a column, where JSON alone cannot express it.
 package enum ColumnType: String, Sendable, Hashable, CaseIterable {
     /// A date as text (RFC 3339, or as databases write it).
     case timestamp
@@ -25,15 +25,15 @@ package enum ColumnType: String, Sendable, Hashable, CaseIterable {
     case uuid
     /// A MongoDB object ID in hexadecimal digits.
     case objectID
-    /// An integer, also one that is written as a text to keep its digits.
+    /// An integer, including one written as text to keep its digits.
     case integer
-    /// A number, also one that is written as a text.
+    /// A number, including one written as text.
     case number
-    /// A truth value, also one that is written as 0 or 1, or as a text.
+    /// A Boolean, including one written as 0 or 1, or as text.
     case boolean
-    /// A text, also of a number.
+    /// A text, including that of a number.
     case text
-    /// A list whose order means nothing.
+    /// A list whose order is irrelevant.
     case set
     /// A text that holds JSON.
     case json
@@ -46,9 +46,9 @@ package enum ColumnType: String, Sendable, Hashable, CaseIterable {
         self = type
     }
 
-    /// `value` as this kind, or `nil` if it does not fit.
+    /// Returns `value` converted to this type, or `nil` if it does not fit.
     ///
-    /// nil stays nil, and a value that has the kind already stays as it is.
+    /// A null value stays null, and a value that already has the type stays as it is.
     func convert(_ value: FieldValue, zoneID: ZoneID) -> FieldValue? {
         if value.isNull { return value }
         switch self {

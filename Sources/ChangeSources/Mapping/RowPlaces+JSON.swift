@@ -1,12 +1,12 @@
 import RelayModel
 
 extension RowPlaces {
-    /// The members of a mapping that are places.
+    /// The members of a mapping that name places.
     static let members = PlaceRole.allCases.map(\.rawValue) + ["origin"]
     /// The members of `origin`.
     static let originMembers = ["device", "user"]
 
-    /// Reads the places that all tables have.
+    /// Parses the places that apply to all tables.
     init(reader: JSONReader) throws(JSONContractError) {
         self.init()
         for role in PlaceRole.allCases { self[role] = try reader.place(of: role) }
@@ -15,7 +15,7 @@ extension RowPlaces {
         originUser = origin.user ?? []
     }
 
-    /// Writes them into the mapping's `object`.
+    /// Writes the places into the mapping's `object`.
     func write(into object: inout JSONObject) {
         for role in PlaceRole.allCases { object[role.rawValue] = self[role]?.json }
         object["origin"] = [
@@ -25,7 +25,9 @@ extension RowPlaces {
 }
 
 extension TablePlaces {
-    /// Reads what is a table's own; null says that its rows have no such place.
+    /// Parses the places of one table.
+    ///
+    /// A null means that its rows have no such place.
     init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(RowPlaces.members)
@@ -51,7 +53,7 @@ extension TablePlaces {
 
     private mutating func readOrigin(_ origin: JSONReader) throws(JSONContractError) {
         try origin.allowOnly(RowPlaces.originMembers)
-        // What names nothing would be stored as nothing, which cannot be read again.
+        // An empty object would be stored as nothing, which could not be read again.
         guard !origin.object.members.isEmpty else {
             throw JSONContractError(
                 path: origin.path,
@@ -62,7 +64,7 @@ extension TablePlaces {
         originUser = try origin.object["user"] == .null ? [] : origin.places("user")
     }
 
-    /// What was read.
+    /// The JSON form of the places.
     var json: JSONValue {
         var object: JSONObject = [:]
         for role in PlaceRole.allCases {
@@ -92,7 +94,7 @@ private extension JSONReader {
         return place
     }
 
-    /// The places of the originating device and user; `nil` if they are not named.
+    /// Returns the places of the originating device and user; `nil` if they are not named.
     func origin() throws(JSONContractError)
         -> (device: [ValuePlace]?, user: [ValuePlace]?)?
     {

@@ -1,12 +1,12 @@
-/// What a change has beside its fields, and a mapping names the place of.
+/// The parts of a change besides its fields that a mapping can name the place of.
 package enum PlaceRole: String, Sendable, Hashable, CaseIterable {
-    /// The zone's name; the default zone unless given.
+    /// The zone's name; without it, the default zone.
     case zone
-    /// The database scope; `public` unless given, `private` where an owner is.
+    /// The database scope; without it, `private` if there is an owner, or else `public`.
     case database
     /// The owner's user record name.
     case owner
-    /// The list of those who may read the record.
+    /// The readers: the users who may know of the change.
     case readers
     /// The version that orders a record's changes.
     case version
@@ -14,29 +14,29 @@ package enum PlaceRole: String, Sendable, Hashable, CaseIterable {
     case occurredAt
 }
 
-/// Where the rows of a table have what a change needs beside its fields.
+/// The places in a table's rows of everything that a change needs besides its fields.
 package struct RowPlaces: Sendable, Hashable {
-    /// Where the zone's name stands.
+    /// The place of the zone's name.
     package var zone: ValuePlace?
-    /// Where the database scope stands.
+    /// The place of the database scope.
     package var database: ValuePlace?
-    /// Where the owner's user record name stands.
+    /// The place of the owner's user record name.
     package var owner: ValuePlace?
-    /// Where the list of those who may read the record stands.
+    /// The place of the list of readers.
     package var readers: ValuePlace?
-    /// Where the version that orders a record's changes stands.
+    /// The place of the version that orders a record's changes.
     package var version: ValuePlace?
-    /// Where the time of the change stands.
+    /// The place of the time of the change.
     package var occurredAt: ValuePlace?
-    /// Where the originating device stands; the first place with a value counts.
+    /// The places of the originating device; the first one with a value counts.
     package var originDevice: [ValuePlace] = [.header(RowPlaces.originHeader)]
-    /// Where the user who made the change stands; the first place with a value counts.
+    /// The places of the user who made the change; the first one with a value counts.
     package var originUser: [ValuePlace] = []
 
-    /// The header that names the originating device unless the mapping says otherwise.
+    /// The header that names the originating device by default.
     package static let originHeader = "X-Origin-Device"
 
-    /// The place of one of them.
+    /// The place for `role`.
     subscript(role: PlaceRole) -> ValuePlace? {
         get {
             switch role {
@@ -60,18 +60,18 @@ package struct RowPlaces: Sendable, Hashable {
         }
     }
 
-    /// All places, in no order.
+    /// All places, in no particular order.
     var all: [ValuePlace] {
         originDevice + originUser + PlaceRole.allCases.compactMap { self[$0] }
     }
 }
 
-/// What stands elsewhere in the rows of one table than in those of all others.
+/// The places of one table that differ from those of all other tables.
 package struct TablePlaces: Sendable, Hashable {
-    /// A place of this table's own.
+    /// The place that a table has for one role.
     enum Own: Sendable, Hashable {
         case place(ValuePlace)
-        /// Rows of this table have none, whatever others have.
+        /// Rows of this table have no such place, even if those of other tables do.
         case nowhere
     }
 
@@ -79,7 +79,7 @@ package struct TablePlaces: Sendable, Hashable {
     var originDevice: [ValuePlace]?
     var originUser: [ValuePlace]?
 
-    /// The places of this table: its own, else the `general` ones.
+    /// Returns the places of this table: its own, or else the `general` ones.
     func over(_ general: RowPlaces) -> RowPlaces {
         var places = general
         for (role, own) in own {
@@ -93,7 +93,7 @@ package struct TablePlaces: Sendable, Hashable {
         return places
     }
 
-    /// All places of its own, in no order.
+    /// All places of the table's own, in no particular order.
     var all: [ValuePlace] {
         (originDevice ?? []) + (originUser ?? [])
             + own.values.compactMap { if case .place(let place) = $0 { place } else { nil } }

@@ -6,16 +6,18 @@ extension SourceMapping {
         "dedupe", "beforeImage", "order", "table", "body",
     ]
 
-    /// Tables that one member names, as many as a schema has record types, and columns.
+    /// The maximum number of tables in one member, which is that of record types in a schema.
     private static let mostTables = Limits.maximumRecordTypes
     private static let mostColumns = 10_000
 
-    /// What the relay's own format says by itself.
+    /// The members that the relay's own format makes unnecessary.
     private static let notForBelfry: Set<String> = [
         "recordTypeTemplate", "key", "keys", "beforeImage", "table", "body",
     ]
 
-    /// Reads a mapping; members that its preset would not use are refused.
+    /// Parses a mapping.
+    ///
+    /// Members that the preset would not use are refused.
     init(reader: JSONReader, preset: SourcePreset) throws(JSONContractError) {
         self.init()
         try reader.allowOnly(
@@ -70,7 +72,7 @@ extension SourceMapping {
         }
     }
 
-    /// The first word in braces that stands for nothing.
+    /// Returns the first word in braces that is not a placeholder.
     private static func unknownPart(of template: String) -> Substring? {
         template.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
             .compactMap { part in
@@ -79,7 +81,7 @@ extension SourceMapping {
             .first { !["database", "schema", "table"].contains($0) }
     }
 
-    /// One name or a list of names.
+    /// Parses one name or a list of names.
     private static func keyColumns(
         _ json: JSONValue, path: String
     ) throws(JSONContractError) -> [String] {
@@ -163,7 +165,7 @@ extension BodyLayout {
 }
 
 extension [String: ChangeOperation] {
-    /// The same meanings under words in lower case.
+    /// The same operations, with the words in lower case.
     var lowercasedKeys: [String: ChangeOperation] {
         Dictionary(map { ($0.key.lowercased(), $0.value) }) { first, _ in first }
     }

@@ -1,10 +1,11 @@
 package import RelayModel
 
-/// What is known of the tables of a source: what came of them, and what is followed.
+/// The known tables of a source: the record types that its changes had, and the tables that are
+/// followed.
 package struct SeenTables: Sendable {
-    /// The fields of each record type that came, or that somebody declared.
+    /// The fields of each record type, from changes or from a declared schema.
     package var fields: [RecordType: Set<String>]
-    /// The tables that are followed, as `schema.table`; none where that is not said.
+    /// The followed tables, as `schema.table`; empty if they are not known.
     package var followed: [String]
 
     package init(fields: [RecordType: Set<String>] = [:], followed: [String] = []) {
@@ -12,26 +13,27 @@ package struct SeenTables: Sendable {
         self.followed = followed
     }
 
-    /// Whether a table is followed that is meant by `name`.
+    /// Returns whether `name` means a followed table.
     func follows(_ name: String) -> Bool {
         followed.contains { $0.utf8.elementsEqual(name.utf8) || $0.hasSuffix(".\(name)") }
     }
 }
 
 extension SourceMapping {
-    /// Whether it names tables or columns that somebody may have mistyped.
+    /// Whether the mapping names tables or columns, which may be mistyped.
     package var namesTables: Bool {
         !recordTypes.isEmpty || !keys.isEmpty || !tables.isEmpty || !ignoredTables.isEmpty
             || !columns.isEmpty
     }
 
-    /// What names a table or a column here that nothing bears which was seen, a sentence each.
+    /// Returns a sentence for each table or column in the mapping that no known table or field
+    /// matches.
     ///
-    /// A mistyped table leaves its rows to what holds for all tables: without an owner, say. Where
-    /// nothing is known it is silent; what comes later may bear the name.
+    /// The rows of a mistyped table get the general rules, for example without an owner. If nothing
+    /// is known, there are no sentences, because later changes may match.
     ///
-    /// - Parameter seen: what is known of the tables.
-    /// - Returns: The sentences; none where all is met.
+    /// - Parameter seen: The known tables.
+    /// - Returns: The sentences; empty if everything matches.
     package func unmet(in seen: SeenTables) -> [String] {
         guard !seen.fields.isEmpty || !seen.followed.isEmpty else { return [] }
         var sentences: [String] = []
@@ -45,7 +47,8 @@ extension SourceMapping {
                     Self.sentence(member, name, "table", among: tableNames(in: seen)))
             }
         }
-        // Nothing comes of them: only what is followed says that there are such.
+        // Changes of ignored tables never arrive, so only the followed tables can confirm their
+        // names.
         for name in ignoredTables.sorted() where !seen.followed.isEmpty && !seen.follows(name) {
             guard sentences.count < Self.mostSentences else { return sentences }
             sentences.append(
@@ -61,7 +64,9 @@ extension SourceMapping {
         return sentences
     }
 
-    /// More of them say nothing new, and each looks for what was meant.
+    /// The maximum number of sentences.
+    ///
+    /// More would say nothing new, and each one searches for a similar name.
     private static let mostSentences = 20
 
     private static func sentence(
@@ -72,16 +77,16 @@ extension SourceMapping {
             + (meant.map { "; did you mean \"\($0)\"?" } ?? "")
     }
 
-    /// Names of tables that could have been meant.
+    /// Returns the names of tables that may have been meant.
     private func tableNames(in seen: SeenTables) -> [String] {
         let bare = seen.followed.compactMap { $0.split(separator: ".").last.map(String.init) }
         return seen.followed + bare + seen.fields.keys.map(\.rawValue).sorted()
     }
 
-    /// Whether a table is followed, or something came of one, that is meant by `name`.
+    /// Returns whether `name` means a followed table, or one that changes came from.
     private func isMet(_ name: String, in seen: SeenTables) -> Bool {
         if seen.follows(name) { return true }
-        // A name with a point may be that of a table, or have its schema in front.
+        // A name with a dot may be that of a table, or may include the schema.
         let bare = Self.endings(of: name, most: 4)
         let types = recordTypes.filter { key, _ in
             bare.contains { key == $0 || key.hasSuffix(".\($0)") }
@@ -95,15 +100,16 @@ extension SourceMapping {
         }
     }
 
-    /// Whether there is a field that is meant by `name`, a column alone or behind its table.
+    /// Returns whether `name` means a known field; it is a column, alone or with its table before
+    /// it.
     private func isMet(column name: String, among fields: Set<String>) -> Bool {
         Self.endings(of: name, most: 64).contains(where: fields.contains)
     }
 
-    /// A name, and what stands behind each of the first points in it.
+    /// Returns a name, and the parts of it after each of its first dots.
     ///
-    /// Before a table there are a schema and a database at the most; all endings of a long name of
-    /// points would be the square of it.
+    /// A table's name can have at most a schema and a database before it. All parts of a long name
+    /// full of dots would take quadratic space.
     private static func endings(of name: String, most: Int) -> [String] {
         var endings = [name]
         var rest = name[...]

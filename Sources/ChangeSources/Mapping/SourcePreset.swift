@@ -1,14 +1,14 @@
 package import RelayModel
 
-/// What becomes of a change that cannot be mapped.
+/// What happens to a change that cannot be mapped.
 package enum UnmappablePolicy: String, Sendable, Hashable, CaseIterable {
-    /// It is refused: 422, or an error in its place within a batch.
+    /// It is refused: with status 422, or with an error in its place within a batch.
     case reject
-    /// It is kept with its reason and answered 2xx, because a refusal would stop the source.
+    /// It is stored with its reason and answered with 2xx, because a refusal would stop the source.
     case park
 }
 
-/// The shapes of webhook bodies that the relay knows.
+/// The known shapes of webhook bodies.
 package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
     /// The relay's own format.
     case belfry
@@ -18,7 +18,7 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
     case supabase
     /// Hasura event triggers.
     case hasura
-    /// CloudEvents 1.0, also as Debezium writes them.
+    /// CloudEvents 1.0, including those that Debezium writes.
     case cloudevents
     /// Parse Server's afterSave and afterDelete hooks.
     case parse
@@ -34,22 +34,22 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
     case strapi
     /// Minapp trigger webhooks.
     case minapp
-    /// What the output plugin wal2json writes of PostgreSQL's log.
+    /// The output of the plugin wal2json for PostgreSQL's log.
     case wal2json
     /// The payloads of Airtable's webhooks, and their pings.
     case airtable
-    /// Records as CloudKit Web Services answer them.
+    /// Records as CloudKit Web Services return them.
     case cloudkit
-    /// What a follower of PostgreSQL's own log posts (`belfry follow postgres`).
+    /// The rows that a follower of PostgreSQL's own log posts (`belfry follow postgres`).
     case postgres
-    /// Anything else, by JSON pointers.
+    /// Any other JSON, read by JSON pointers.
     case custom
 
-    /// What becomes of a change that cannot be mapped, unless the source says otherwise.
+    /// What happens to a change that cannot be mapped, unless the source says otherwise.
     ///
-    /// A refusal stops Debezium's engine after its retries, and ten refusals switch an Appwrite
-    /// webhook off. A follower would wait for ever, and so would whoever reads a log in its order
-    /// and posts it on: of wal2json's slot, of a stream of DynamoDB, of MongoDB's change stream.
+    /// A refusal stops Debezium's engine after its retries, and ten refusals disable an Appwrite
+    /// webhook. A follower would wait forever. So would a program that posts a log in its order,
+    /// such as wal2json's slot, a DynamoDB stream or MongoDB's change stream.
     var defaultPolicy: UnmappablePolicy {
         switch self {
         case .debezium, .appwrite, .postgres, .mongodb, .dynamodb, .wal2json: .park
@@ -59,18 +59,19 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// One MiB; Debezium's batches of up to 200 events, and whole transactions, get all that is
-    /// allowed.
+    /// The default maximum size of a body: one MiB, or the highest allowed size for Debezium's
+    /// batches of up to 200 events and for whole transactions.
     var defaultBodyBytes: Int {
         self == .debezium || self == .postgres ? Limits.maximumWebhookBytes : 1024 * 1024
     }
 
-    /// A minute; nothing for the relay's own format, whose senders say what is a repetition.
+    /// The default window for equal content: a minute, or zero for the relay's own format and for
+    /// followers, whose senders identify repetitions.
     var defaultContentWindow: Duration {
         self == .belfry || self == .postgres ? .zero : .seconds(60)
     }
 
-    /// The key columns to look for, first those of the first list.
+    /// The key columns to look for: the first list of which all columns are present.
     var defaultKeys: [[String]] {
         switch self {
         case .mongodb: [["_id"]]
@@ -84,12 +85,12 @@ package enum SourcePreset: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Whether a row that is whole has all columns of its table, those without a value too.
+    /// Whether a whole row has all columns of its table, including those without a value.
     var tellsWholeRows: Bool { [.postgres, .supabase, .hasura].contains(self) }
 
-    /// The body with which a webhook of this kind must be answered; `nil` leaves it to the server.
+    /// The body that a webhook of this preset must be answered with; `nil` leaves it to the server.
     ///
-    /// Parse counts everything but this as a failure.
+    /// Parse counts any other answer as a failure.
     package var requiredAnswer: JSONObject? {
         self == .parse ? ["success": true] : nil
     }

@@ -1,7 +1,7 @@
 import RelayModel
 
 extension ValuePlace {
-    /// Reads `{"constant"|"header"|"column"|"pointer": …}`.
+    /// Parses `{"constant"|"header"|"column"|"pointer": …}`.
     init(json: JSONValue, path: String) throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(["constant", "header", "column", "pointer"])
@@ -10,7 +10,8 @@ extension ValuePlace {
                 path: path, reason: "must have exactly one of constant, header, column, pointer")
         }
         for member in reader.object.members {
-            // It stands in each row, or in what is said of it: no name is longer.
+            // The text is stored with each row, or appears in messages about it, so it is limited
+            // like a name.
             guard case .string(let text) = member.value,
                 text.utf8.count > Limits.maximumRecordNameBytes
             else { continue }
@@ -40,13 +41,14 @@ extension ValuePlace {
 }
 
 extension JSONReader {
-    /// A place, or `nil` if it is absent.
+    /// Returns the place in the member `name`, or `nil` if it is absent.
     func place(_ name: String) throws(JSONContractError) -> ValuePlace? {
         guard let json = value(name) else { return nil }
         return try ValuePlace(json: json, path: path(of: name))
     }
 
-    /// A place or up to eight, or `nil` if absent.
+    /// Returns the place or list of up to eight places in the member `name`, or `nil` if it is
+    /// absent.
     func places(_ name: String) throws(JSONContractError) -> [ValuePlace]? {
         guard let json = value(name), case .array(let elements) = json.asList else { return nil }
         guard elements.count <= 8 else { throw failure(name, "must have at most 8 places") }
@@ -57,7 +59,7 @@ extension JSONReader {
         return places
     }
 
-    /// A JSON pointer, or `nil` if absent.
+    /// Returns the JSON pointer in the member `name`, or `nil` if it is absent.
     func pointer(_ name: String) throws(JSONContractError) -> JSONPointer? {
         guard let text = try string(name) else { return nil }
         guard let pointer = JSONPointer(text) else {
@@ -66,11 +68,10 @@ extension JSONReader {
         return pointer
     }
 
-    /// The members of an object, `most` of them at the most, each read by `read`; empty if it is
-    /// absent.
+    /// Returns the members of an object, each parsed by `read`; empty if the object is absent.
     ///
-    /// Whether there are such tables and columns is looked for at each save, and takes the product
-    /// of what is named and what is known.
+    /// There may be at most `most` members. Each save checks whether the named tables and columns
+    /// exist, which takes the product of the named and the known ones.
     func table<Value>(
         _ name: String, most: Int,
         _ read: (JSONValue, String) throws(JSONContractError) -> Value
@@ -86,7 +87,8 @@ extension JSONReader {
 }
 
 extension JSONReader {
-    /// Refuses more names than `most` in the member `name`, and those that no table or column has.
+    /// Refuses more than `most` names in the member `name`, and names that are too long for a table
+    /// or column.
     func check(
         _ names: [String], of name: String, most: Int
     ) throws(JSONContractError) {
@@ -98,7 +100,7 @@ extension JSONReader {
 }
 
 extension JSONValue {
-    /// This value if it is a list, else the list of it alone.
+    /// This value if it is a list, or else a list of this value alone.
     var asList: JSONValue {
         if case .array = self { self } else { .array([self]) }
     }
