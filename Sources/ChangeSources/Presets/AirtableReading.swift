@@ -1,7 +1,7 @@
 import RelayModel
 
-/// The payloads of Airtable's webhooks, as whoever fetches them posts them on, and the pings that
-/// say that there are some.
+/// The payloads of Airtable's webhooks, which a program fetches and posts, and the pings that
+/// announce new payloads.
 enum AirtableReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         let reader = try item.reader()
@@ -21,7 +21,7 @@ enum AirtableReading {
             let inner = try JSONReader(
                 table.value, path: reader.path(of: "changedTablesById.\(table.name)"))
             try read(records: inner, table.name, into: &changes)
-            // Where the webhook is of one view, they stand below it.
+            // If the webhook covers a single view, the changed records are under that view.
             for view in try members("changedViewsById", of: inner) {
                 let shown = try JSONReader(
                     view.value, path: inner.path(of: "changedViewsById.\(view.name)"))
@@ -36,7 +36,8 @@ enum AirtableReading {
         return changes.isEmpty ? .ignored("no record changed") : .changes(changes)
     }
 
-    /// The tables or views in a member, whose names are in the paths of all that is in them.
+    /// Returns the tables or views in a member, whose names become part of the paths of everything
+    /// in them.
     private static func members(
         _ name: String, of reader: JSONReader
     ) throws(JSONContractError) -> [(name: String, value: JSONValue)] {
@@ -81,7 +82,9 @@ enum AirtableReading {
         }
     }
 
-    /// Cells that did not change are there only if the webhook was made to have them.
+    /// Reads changed records.
+    ///
+    /// Unchanged cells are included only if the webhook was set up to send them.
     private static func read(
         changed reader: JSONReader, _ table: String, into changes: inout [ReportedChange]
     ) throws(JSONContractError) {
@@ -108,7 +111,7 @@ enum AirtableReading {
         }
     }
 
-    /// What the payload says of all of its changes.
+    /// Adds to all changes what the payload states once for all of them.
     private static func complete(
         _ changes: inout [ReportedChange], _ reader: JSONReader
     ) throws(JSONContractError) {

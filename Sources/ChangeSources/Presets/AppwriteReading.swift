@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Appwrite webhooks: the body is the row, the event is a header.
+/// Appwrite webhooks: the body is the row, and a header has the event.
 enum AppwriteReading {
     private static let header = "X-Appwrite-Webhook-Events"
 
@@ -31,13 +31,14 @@ enum AppwriteReading {
         return .changes([change])
     }
 
-    /// What happened to a document or row; the list has every wildcard form of one event, in no
-    /// order.
+    /// Returns the operation on a document or row.
+    ///
+    /// The header lists every wildcard form of one event, in no particular order.
     private static func verb(in events: String) -> ChangeOperation? {
         let all = events.split(separator: ",").map { event in
             event.filter { !$0.isWhitespace }.split(separator: ".")
         }
-        // The form for any document first: whoever makes one may call it `delete`.
+        // The wildcard form is tried first, because a document may be called `delete`.
         let general = all.filter { $0.dropLast().last == "*" && isKind($0.dropLast(2).last) }
         return (general + all).lazy.compactMap(operation).first
     }
@@ -56,7 +57,9 @@ enum AppwriteReading {
         }
     }
 
-    /// The row: the two times become dates, the protocol's other names stay as they are.
+    /// Returns the row.
+    ///
+    /// The two times become dates; Appwrite's other system attributes stay as they are.
     private static func image(_ reader: JSONReader) -> ReportedImage {
         var fields = FieldValue.fields(plain: reader.object)
         for name in ["$createdAt", "$updatedAt"] {
@@ -65,9 +68,9 @@ enum AppwriteReading {
         return ReportedImage(fields: fields, completeness: .full, path: reader.path)
     }
 
-    /// The names in `read("…")`: a user's ID, `team:…`, or `world` for anybody.
+    /// Returns the names in `read("…")`: a user's ID, `team:…`, or `world` for everyone.
     ///
-    /// `nil` where the row carries no permissions, since the collection's then hold.
+    /// The result is `nil` if the row has no permissions; then those of the collection apply.
     private static func readers(_ reader: JSONReader) throws(JSONContractError) -> [String]? {
         let permissions = try reader.strings("$permissions") ?? []
         let names = permissions.compactMap { permission -> String? in

@@ -60,7 +60,7 @@ enum BelfryReading {
         return stated
     }
 
-    /// The zone in the member `zoneID`: a dictionary, or the bare name.
+    /// Returns the zone in the member `zoneID`, which is a dictionary or a bare name.
     static func zoneID(of reader: JSONReader) throws(JSONContractError) -> ZoneID? {
         guard let zone = reader.value("zoneID") else { return nil }
         return try ZoneID(json: zone, path: reader.path(of: "zoneID"))

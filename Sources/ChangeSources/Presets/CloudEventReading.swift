@@ -1,7 +1,9 @@
 import RelayModel
 
-/// CloudEvents 1.0: structured, binary and batched; from Debezium, or in the relay's own profile
-/// (`type` ends in created, updated or deleted; `subject` is `type/name`; `data` has the images).
+/// CloudEvents 1.0, structured, binary and batched, from Debezium or in the relay's own profile.
+///
+/// In the profile, `type` ends in created, updated or deleted, `subject` is `type/name`, and `data`
+/// has the images.
 enum CloudEventReading {
     private static let operations: [String: ChangeOperation] = [
         "created": .create, "create": .create, "updated": .update, "update": .update,
@@ -22,7 +24,7 @@ enum CloudEventReading {
         if type.lowercased().hasSuffix(".datachangeevent") {
             return try debezium(reader, try data(reader), key: "\(source);\(id)")
         }
-        // A sender has events of other types on the same way, and repeats what it is refused.
+        // The sender may post events of other types to the same URL, and would repeat refused ones.
         let verb = type.split(separator: ".").last.map { $0.lowercased() } ?? ""
         guard let operation = operations[verb] else {
             return .ignored("the type ends in none of .created, .updated, .deleted")
@@ -31,7 +33,7 @@ enum CloudEventReading {
             reader, try data(reader), operation, key: "\(source);\(id)", item: item)
     }
 
-    /// The object in `data`, or in `data_base64`.
+    /// Returns the object in `data` or in `data_base64`.
     private static func data(_ reader: JSONReader) throws(JSONContractError) -> JSONReader {
         if let text = try reader.string("data_base64") {
             guard let bytes = Base64.decode(text), let json = try? JSONValue(parsing: bytes) else {
@@ -42,12 +44,15 @@ enum CloudEventReading {
         return try reader.require("data", try reader.reader("data"))
     }
 
-    /// Debezium's own attributes; `data` may be wrapped with its schema.
+    /// Reads an event with Debezium's own attributes.
+    ///
+    /// `data` may be wrapped together with its schema.
     private static func debezium(
         _ reader: JSONReader, _ data: JSONReader, key: String
     ) throws(JSONContractError) -> Reading {
         let operation = try reader.require("iodebeziumop", try reader.string("iodebeziumop"))
-        // The attributes are those of `source` in the plain envelope, in small letters and digits.
+        // The attributes are the members of `source` in the plain envelope, reduced to lower-case
+        // letters and digits.
         var source = JSONObject()
         for name in DebeziumSource.members {
             let attribute = name.lowercased().filter { $0 != "_" }
@@ -63,7 +68,7 @@ enum CloudEventReading {
         let reading = try event.reading(images: payload ?? data, schema: schema)
         guard case .changes(var changes) = reading else { return reading }
         for index in changes.indices where changes[index].key == nil {
-            // Rows of one statement, and both halves of a changed key, may have one ID.
+            // Rows of one statement may share one ID, and so may the two halves of a changed key.
             changes[index].key = (.delivery, "\(key);\(operation)")
             changes[index].sharesPosition = true
         }
@@ -92,13 +97,15 @@ enum CloudEventReading {
         return .changes([change])
     }
 
-    /// `type/name`; or the name alone, where the mapping names the table.
+    /// Returns the table and the record name from `type/name`, or from the name alone if the
+    /// mapping names the table.
     private static func subject(
         _ reader: JSONReader, _ item: SourceItem
     ) throws(JSONContractError) -> (ReportedTable, String?) {
         let subject = try reader.string("subject")
         if item.source.mapping.table != nil { return (try item.configuredTable(), subject) }
-        // By bytes: as letters the slash and a mark that begins the name are one.
+        // By bytes: as characters, a slash and a combining mark at the start of the name would be
+        // one.
         let parts = (subject ?? "").utf8.split(separator: UInt8(ascii: "/"), maxSplits: 1)
             .map { String(Substring($0)) }
         guard parts.count == 2 else {
@@ -109,7 +116,8 @@ enum CloudEventReading {
 
     // MARK: - The binary mode
 
-    /// The structured form of a request whose attributes are headers (`ce-id`, percent-encoded).
+    /// Returns the structured form of a request whose attributes are in headers (`ce-id`,
+    /// percent-encoded).
     static func structured(_ request: WebhookRequest) throws(DecodeError) -> JSONValue {
         var object = JSONObject()
         for name in request.headers.names where name.hasPrefix("ce-") {
@@ -118,7 +126,7 @@ enum CloudEventReading {
                 throw DecodeError(
                     .malformed, path: "header \(name)", reason: "must be percent-encoded UTF-8")
             }
-            // In a body they are refused as it is parsed.
+            // In a body, the JSON parser refuses such texts.
             guard !text.hasEndlessMarks else {
                 throw DecodeError(
                     .malformed, path: "header \(name)",
@@ -126,12 +134,13 @@ enum CloudEventReading {
             }
             object[String(name.dropFirst(3))] = .string(text)
         }
-        // An event may have no data, as one of another type that is ignored.
+        // An event may have no data, for example one of an ignored type.
         if !request.body.isEmpty { object["data"] = try ChangeSource.parse(request.body) }
         return .object(object)
     }
 
-    /// What stands between double quotes, in which senders by an earlier edition wrap values.
+    /// Returns the text between double quotes, which senders of an earlier edition put around
+    /// values.
     private static func unquoted(_ text: String) -> String {
         let scalars = text.unicodeScalars
         guard scalars.count >= 2, scalars.first == "\"", scalars.last == "\"" else { return text }

@@ -1,7 +1,7 @@
 import RelayModel
 
-/// Records as CloudKit Web Services answer them: to `records/modify`, `lookup` and `changes`, and,
-/// zone by zone, to `changes/zone` (CloudKit Web Services Reference, "Record Dictionary").
+/// Records as CloudKit Web Services return them from `records/modify`, `lookup` and `changes`, and
+/// by zone from `changes/zone` (CloudKit Web Services Reference, "Record Dictionary").
 enum CloudKitReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         let reader = try item.reader()
@@ -56,13 +56,15 @@ enum CloudKitReading {
         return .changes([change])
     }
 
-    /// Whether nothing was done to the record since it was created.
+    /// Returns whether the record was not modified since its creation.
     private static func isNew(_ created: JSONReader?, _ modified: JSONReader?) -> Bool {
         guard let first = created?.anyMoment("timestamp") else { return false }
         return modified?.anyMoment("timestamp") == first
     }
 
-    /// A deleted record may have no type any more; then the mapping says it.
+    /// Returns the record's type.
+    ///
+    /// A deleted record may lack it; then the mapping must name it.
     private static func table(
         _ reader: JSONReader, _ item: SourceItem
     ) throws(JSONContractError) -> ReportedTable {

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Bodies that no preset knows, taken apart by the mapping's ``BodyLayout``.
+/// Bodies without a preset, read by the mapping's ``BodyLayout``.
 enum CustomReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         guard let layout = item.source.mapping.body else {
@@ -22,7 +22,7 @@ enum CustomReading {
                 layout.after, item, layout.afterCompleteness == .full ? .full : .partial)
         }
         if operation == .delete, change.before == nil {
-            // Some senders put the deleted row where the new one would be.
+            // Some senders put the deleted row in the place of the new one.
             change.before = try image(layout.after, item, .unsure)
         }
         guard change.judged != nil else {
@@ -46,6 +46,6 @@ enum CustomReading {
 }
 
 extension ReportedChange {
-    /// The row on which the change is judged.
+    /// The row from which the change is judged.
     var judged: ReportedImage? { operation == .delete ? before : after }
 }

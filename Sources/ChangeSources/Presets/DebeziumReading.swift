@@ -1,7 +1,9 @@
 import RelayModel
 
 /// Debezium Server's HTTP sink: the value of each record, alone or under `payload` beside its
-/// `schema`; the record's key is never sent.
+/// `schema`.
+///
+/// The record's key is never sent.
 enum DebeziumReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         if item.value == .null { return .ignored("a tombstone") }
@@ -22,7 +24,7 @@ enum DebeziumReading {
         return try event.reading(images: reader, schema: schema)
     }
 
-    /// What a connector sends beside changes.
+    /// Handles the messages of a connector that are not changes.
     private static func withoutOperation(
         _ reader: JSONReader
     ) throws(JSONContractError) -> Reading {
@@ -83,7 +85,7 @@ struct DebeziumEvent {
         if kind == .create { change.before = nil }
         change.occurredAt = source.committedAt
         change.version = source.version
-        // Rows of one snapshot share a position, and so do the two halves of a changed key.
+        // Rows of one snapshot share a position, as do the two halves of a changed key.
         if let position = source.position {
             change.key = (.position, "\(position);\(operation);\(table.qualifiedName)")
             change.sharesPosition = true
@@ -91,8 +93,9 @@ struct DebeziumEvent {
         return .changes([change])
     }
 
-    /// What is told of a document of MongoDB that was gone when it was looked up: the fields that
-    /// changed, and the ID of the document before; `nil` where nothing says which one it is.
+    /// Returns what is known of a MongoDB document that no longer existed when it was looked up.
+    ///
+    /// That is its ID and the changed fields. The result is `nil` if the ID is unknown.
     private func described(
         _ images: JSONReader, _ before: ReportedImage?
     ) throws(JSONContractError) -> ReportedImage? {
@@ -102,7 +105,8 @@ struct DebeziumEvent {
         if case .string(let text)? = update.value("updatedFields"),
             let json = try? JSONValue(parsing: text), case .object(let updated) = json
         {
-            // Of a field that changed in part, as a dotted name says, nothing whole is known.
+            // A dotted name means that only a part of the field changed, so its whole value is
+            // unknown.
             for member in updated.members where !DottedName(member.name).isPart {
                 fields[member.name] = ExtendedJSON.value(member.value)
             }

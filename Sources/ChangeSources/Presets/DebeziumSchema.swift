@@ -6,13 +6,15 @@ struct DebeziumSchema {
         var type = ""
         var name = ""
         var scale: Int?
-        /// What the elements of an array are; one, where that is said.
+        /// The type of an array's elements: one entry if it is known, or else none.
         var elements: [Field] = []
     }
 
     private var fields: [String: [String: Field]] = [:]
 
-    /// Reads what can be read; a schema that says nothing about a column leaves it as it is.
+    /// Parses the schema as far as possible.
+    ///
+    /// Columns without a known type keep their plain values.
     init(_ json: JSONValue?) {
         guard case .object(let schema)? = json, case .array(let images)? = schema["fields"] else {
             return
@@ -47,7 +49,7 @@ struct DebeziumSchema {
         return field
     }
 
-    /// The row `object` of the image `image`, each column as its schema says.
+    /// Returns the row `object` of the image `image`, with each column converted by its schema.
     func fields(_ object: JSONObject, of image: String) -> RecordFields {
         let columns = fields[image] ?? [:]
         var row: RecordFields = [:]
@@ -60,7 +62,7 @@ struct DebeziumSchema {
     }
 
     private static func value(_ plain: FieldValue, _ field: Field) -> FieldValue? {
-        // Of what was not read a marker of the column's type stands there, as it is looked for.
+        // A value that was not read is a marker of the column's type, and must stay recognisable.
         if UnreadValue.isMeant(by: plain) { return nil }
         if let element = field.elements.first, case .list(let values) = plain {
             return .list(values.map { value($0, element) ?? $0 })

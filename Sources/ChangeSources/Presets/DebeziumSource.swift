@@ -1,6 +1,6 @@
 import RelayModel
 
-/// The `source` of a Debezium event: where, when, and at which position.
+/// The `source` of a Debezium event: the table, the time and the position of the change.
 struct DebeziumSource {
     private let reader: JSONReader
 
@@ -8,7 +8,7 @@ struct DebeziumSource {
         self.reader = reader
     }
 
-    /// What is read of it, times aside.
+    /// The members that are read, except times.
     static let members = [
         "connector", "name", "db", "schema", "table", "collection", "snapshot", "lsn", "txId",
         "file", "pos", "row", "gtid", "sequence", "resume_token", "ord", "rs", "change_lsn",
@@ -17,8 +17,8 @@ struct DebeziumSource {
 
     private var connector: String { text("connector") ?? "" }
 
-    /// Whether rows after an update are looked up when it is told, as MongoDB's documents are, and
-    /// do not come out of the log.
+    /// Whether the row after an update is looked up later, as MongoDB's documents are, instead of
+    /// coming from the log.
     var looksUpdatesUp: Bool { connector == "mongodb" }
 
     private func text(_ name: String) -> String? {
@@ -50,17 +50,18 @@ struct DebeziumSource {
         return integer("ts_ms").flatMap { Timestamp(milliseconds: $0).plausible }
     }
 
-    /// Whether the row comes from the snapshot at the start; `incremental` ones have the operation
-    /// `r`.
+    /// Whether the row comes from the initial snapshot.
+    ///
+    /// Rows of an incremental snapshot have the operation `r`.
     var isInitialSnapshot: Bool {
         let word = text("snapshot") ?? "false"
         return word != "false" && word != "incremental"
     }
 
-    /// What orders the changes of one record.
+    /// The version that orders the changes of one record.
     ///
-    /// PostgreSQL's log positions do: the lock on a row is held until commit. A binlog's file
-    /// numbers do not outlive a failover, so that MySQL's order is that of arrival.
+    /// PostgreSQL's log positions do so, because the lock on a row is held until commit. The file
+    /// numbers of a binlog do not survive a failover, so MySQL's changes are ordered by arrival.
     var version: Int64? {
         connector == "postgresql" ? integer("lsn") : nil
     }
@@ -82,7 +83,7 @@ struct DebeziumSource {
         return (["\(connector)/\(text("name") ?? "")"] + parts).joined(separator: ";")
     }
 
-    /// `name=value` of every name; nothing if one of the first is absent.
+    /// Returns `name=value` for every name; nothing if a required one is absent.
     private func named(_ required: String..., and optional: String...) -> [String] {
         let values = required.compactMap { name in text(name).map { "\(name)=\($0)" } }
         guard values.count == required.count else { return [] }

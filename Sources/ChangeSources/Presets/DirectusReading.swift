@@ -1,7 +1,8 @@
 import RelayModel
 
-/// Directus flows with the template of `docs/change-sources.md`; one request may name several
-/// records, and carries only the fields that changed.
+/// Directus flows with the template of `docs/change-sources.md`.
+///
+/// One request may name several records. It carries only the fields that changed.
 enum DirectusReading {
     private static let members = [
         "event", "collection", "key", "keys", "payload", "accountability",
@@ -44,7 +45,9 @@ enum DirectusReading {
         return .changes(changes)
     }
 
-    /// What the changes of one request may come to: each item has the whole payload.
+    /// The maximum size of all changes of one request, in bytes.
+    ///
+    /// Each item gets the whole payload.
     private static let mostBytes = 64 * 1024 * 1024
 
     private static func check(
@@ -58,15 +61,15 @@ enum DirectusReading {
                 + "together")
     }
 
-    /// What an event is for the items of a collection; `nil` if it is nothing.
+    /// Returns the operation of an event on a collection's items; `nil` if it is none.
     private static func operation(_ event: String) -> ChangeOperation? {
         let parts = event.split(separator: ".")
-        // These name the collection whose schema is changed.
+        // These events are about the schema of the collection that they name.
         if parts.count == 2, ["collections", "fields", "relations"].contains(parts[0]) {
             return nil
         }
         switch parts.last {
-        // A file comes with `files.upload` alone, the first time and where it replaces another.
+        // A file only ever causes `files.upload`, whether it is new or replaces another one.
         case "create", "upload": return .create
         case "update": return .update
         case "delete": return .delete
@@ -74,14 +77,16 @@ enum DirectusReading {
         }
     }
 
-    /// What triggered the flow, and who did: a template names both, or what the trigger has.
+    /// Returns the flow's trigger and its accountability.
+    ///
+    /// A template sends both as members, or the members of the trigger itself.
     private static func parts(
         of item: SourceItem
     ) throws(JSONContractError) -> (trigger: JSONReader, accountability: JSONValue) {
         let outer = try item.reader()
         let accountability = value("accountability", outer)
         guard let trigger = try outer.reader("trigger") else {
-            // Other events have other members.
+            // Events of other kinds have other members.
             if let event = try outer.string("event"), operation(event) != nil {
                 try outer.allowOnly(members)
             }
@@ -91,7 +96,9 @@ enum DirectusReading {
         return (trigger, accountability)
     }
 
-    /// A member; a template inside quotes gives text, in other versions the value itself.
+    /// Returns a member.
+    ///
+    /// Depending on the version, a template inside quotes yields text or the value itself.
     private static func value(_ name: String, _ reader: JSONReader) -> JSONValue {
         guard let json = reader.value(name) else { return .null }
         guard case .string(let text) = json, let first = text.utf8.first,
@@ -120,18 +127,19 @@ enum DirectusReading {
     }
 
     private static func unique(_ names: [FieldValue]) -> [FieldValue] {
-        // By bytes: two spellings of one letter are two records.
+        // By bytes, because two spellings of one character are two records.
         var seen: Set<[UInt8]> = []
         return names.filter { seen.insert(Array(($0.nameText ?? "").utf8)).inserted }
     }
 
-    /// What lets whoever has it be somebody else, in the rows of users: a new password comes as it
-    /// was typed.
+    /// The columns of users that would let a reader impersonate a user.
+    ///
+    /// A new password comes in plain text.
     private static let credentials: Set<String> = [
         "password", "token", "tfa_secret", "auth_data",
     ]
 
-    /// A webhook as it may be kept.
+    /// Returns a webhook without credentials, as it may be stored.
     static func withoutCredentials(_ json: JSONValue) -> JSONValue {
         if case .array(let elements) = json { return .array(elements.map(withoutCredentials)) }
         guard case .object(var members) = json else { return json }
@@ -154,7 +162,7 @@ enum DirectusReading {
             fields = fields.filter { !credentials.contains($0.key) }
         }
         fields[column] = key
-        // Defaults of the database are in no payload.
+        // The payload lacks columns with a default value in the database.
         return ReportedImage(fields: fields, completeness: .partial, path: path)
     }
 

@@ -1,14 +1,14 @@
-/// The name of what an update of MongoDB's changed: a field, or a part of one behind a dot.
+/// The name of something that a MongoDB update changed: a field, or a part of a field after a dot.
 ///
-/// Whoever writes documents may name a member anything; as letters a dot and a mark behind it are
-/// one, and that is no dot.
+/// Names of members are arbitrary. As characters, a dot and a following combining mark would be
+/// one, so the name is split by bytes.
 struct DottedName {
-    /// The field.
+    /// The name of the field.
     let field: String
-    /// Whether a part of the field was changed, so that nothing whole is known of it.
+    /// Whether only a part of the field was changed, so that its whole value is unknown.
     let isPart: Bool
 
-    /// Takes a name apart.
+    /// Splits a name.
     init(_ name: String) {
         let dot = name.utf8.firstIndex(of: UInt8(ascii: "."))
         isPart = dot != nil

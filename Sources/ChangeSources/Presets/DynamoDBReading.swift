@@ -1,7 +1,9 @@
 import RelayModel
 
-/// DynamoDB stream records, from a Lambda (`{"Records": […]}`) or EventBridge Pipes (an array), and
-/// the records that DynamoDB puts into a Kinesis stream.
+/// DynamoDB stream records.
+///
+/// They come from a Lambda (`{"Records": […]}`), from EventBridge Pipes (an array), or as the
+/// records that DynamoDB writes to a Kinesis stream.
 enum DynamoDBReading {
     private static let operations: [String: ChangeOperation] = [
         "insert": .create, "modify": .update, "remove": .delete,
@@ -27,12 +29,12 @@ enum DynamoDBReading {
         return .changes([change])
     }
 
-    /// The part after `table/` of the stream's ARN, unless the mapping names the table.
+    /// Returns the table: the part after `table/` of the stream's ARN, unless the mapping names it.
     private static func table(
         _ reader: JSONReader, _ item: SourceItem
     ) throws(JSONContractError) -> ReportedTable {
         if item.source.mapping.table != nil { return try item.configuredTable() }
-        // As Kinesis has it, without an ARN.
+        // A record from Kinesis has no ARN.
         if reader.object["eventSourceARN"] == nil, let name = try reader.string("tableName"),
             !name.isEmpty
         {
@@ -46,7 +48,7 @@ enum DynamoDBReading {
         return ReportedTable(name: String(parts[1]))
     }
 
-    /// The key attributes in alphabetical order: a partition key, and perhaps a sort key.
+    /// Returns the key attributes in alphabetical order: a partition key, and possibly a sort key.
     private static func recordName(
         _ keys: JSONReader, _ fields: RecordFields
     ) throws(JSONContractError) -> String {
@@ -63,8 +65,9 @@ enum DynamoDBReading {
         return parts.joined(separator: ",")
     }
 
-    /// A number as it is written, where a double has not all of its 38 digits: two rows would have
-    /// one name.
+    /// Returns a number as it was written, if a double would lose some of its 38 digits.
+    ///
+    /// Otherwise two rows could get the same name.
     private static func writtenNumber(_ json: JSONValue?, _ value: FieldValue) -> String? {
         guard case .double(let number) = value, case .object(let typed)? = json,
             case .string(let text)? = typed["N"]
@@ -74,7 +77,7 @@ enum DynamoDBReading {
         return digits == kept && value.nameText != nil ? nil : text
     }
 
-    /// The image; the keys alone where the stream's view type leaves it out.
+    /// Returns the image, or the keys alone if the stream's view type leaves the image out.
     private static func image(
         _ name: String, _ stream: JSONReader, otherwise keys: RecordFields
     ) throws(JSONContractError) -> ReportedImage {
@@ -91,7 +94,8 @@ enum DynamoDBReading {
             stream.value("ApproximateCreationDateTime"),
             stream.value("ApproximateCreationDateTimePrecision")
         ) {
-        // Kinesis counts in finer units, and says in which; the first did not.
+        // Records in Kinesis name their unit, which is finer than seconds. Early ones used
+        // milliseconds without naming it.
         case (.integer(let count)?, .string("MICROSECOND")?):
             Timestamp(count: count, perSecond: 1_000_000).plausible
         case (.integer(let count)?, _) where count > 100_000_000_000:
@@ -124,8 +128,10 @@ enum DynamoDBReading {
         return fields
     }
 
-    /// A path is joined only where something is wrong: each element of a list would have a copy of
-    /// the names before it, however long they are.
+    /// Returns a typed value.
+    ///
+    /// The path of an error is built only when an error occurs. Otherwise each element of a list
+    /// would carry a copy of all names before it, which may be long.
     private static func value(_ json: JSONValue) throws(JSONContractError) -> FieldValue {
         let object = try JSONReader(json).object
         guard let member = object.members.first, object.members.count == 1 else {
@@ -165,7 +171,9 @@ enum DynamoDBReading {
     private static let rule =
         "must be one of DynamoDB's typed values: S, N, B, BOOL, NULL, M, L, SS, NS, BS"
 
-    /// A text, number or bytes; a number is written as text to keep its digits.
+    /// Returns a text, a number or bytes.
+    ///
+    /// DynamoDB writes numbers as text to keep their digits.
     private static func scalar(_ type: String, _ json: JSONValue) -> FieldValue? {
         guard case .string(let text) = json else { return nil }
         switch type {

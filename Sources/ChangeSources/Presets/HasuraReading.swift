@@ -4,7 +4,7 @@ import RelayModel
 enum HasuraReading {
     private static let operations: [String: ChangeOperation] = [
         "insert": .create, "update": .update, "delete": .delete,
-        // From the console, for a row that is there; nobody knows what it was before.
+        // Sent from the console for an existing row. Its state before is unknown.
         "manual": .update,
     ]
 

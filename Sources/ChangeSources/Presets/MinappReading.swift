@@ -1,6 +1,7 @@
 import RelayModel
 
-/// Minapp trigger webhooks: the claims of the token are the row; the table is the source's.
+/// Minapp trigger webhooks: the token's claims are the row, and the source's mapping names the
+/// table.
 enum MinappReading {
     private static let header = "X-Hydrogen-Trigger-Event"
 
@@ -20,7 +21,7 @@ enum MinappReading {
             fields: FieldValue.fields(plain: reader.object), completeness: .full,
             path: reader.path)
         if operation == .delete { change.before = image } else { change.after = image }
-        // Whole seconds since 1970.
+        // In whole seconds since 1970.
         if case .integer(let seconds)? = reader.value("updated_at") {
             change.occurredAt = Timestamp(seconds: seconds).plausible
         }
@@ -28,11 +29,13 @@ enum MinappReading {
         return .changes([change])
     }
 
-    /// Whom the row lets read it: the IDs of users, `gid:…`, or `world` for anybody.
+    /// Returns the readers in the row's permissions: the IDs of users, `gid:…`, or `world` for
+    /// everyone.
     ///
-    /// Nobody where it lets none; `nil` where the row does not say.
+    /// The list is empty if nobody may read the row. The result is `nil` if the row has no
+    /// permissions.
     private static func readers(_ reader: JSONReader) throws(JSONContractError) -> [String]? {
-        // Triggers and events call it so, and the answers of some calls have no underscore.
+        // Triggers and events use this name. The answers of some API calls have no underscore.
         let name = reader.value("_read_perm") == nil ? "read_perm" : "_read_perm"
         return try reader.strings(name)?.map { permission in
             guard permission.hasPrefix("user:") else { return permission }

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// MongoDB change events, as an Atlas function or a small program posts them, also wrapped by
+/// MongoDB change events, as an Atlas function or a small program posts them, or wrapped by
 /// EventBridge under `detail`.
 enum MongoDBReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
@@ -61,7 +61,9 @@ enum MongoDBReading {
         }
     }
 
-    /// The top-level fields that an update touched: a dotted name is a path.
+    /// Returns the top-level fields that an update touched.
+    ///
+    /// A dotted name is a path within a field.
     private static func changedKeys(_ update: JSONReader?) throws(JSONContractError) -> [String]? {
         guard let update else { return nil }
         var names = try update.reader("updatedFields")?.object.members.map(\.name) ?? []
@@ -72,7 +74,9 @@ enum MongoDBReading {
         return Set(names.map { DottedName($0).field }).sorted()
     }
 
-    /// Takes over what is known of whole fields; of a field changed in part nothing is.
+    /// Applies the fields whose whole values are known.
+    ///
+    /// Partially changed fields stay unknown.
     private static func apply(
         _ update: JSONReader, to fields: inout RecordFields
     ) throws(JSONContractError) {
@@ -89,7 +93,7 @@ enum MongoDBReading {
         _ reader: JSONReader, into change: inout ReportedChange
     ) throws(JSONContractError) {
         if let time = clusterTime(reader.value("clusterTime")) {
-            // Seconds, and the number of the operation within the second.
+            // The seconds, and the number of the operation within that second.
             change.version = time.seconds << 32 | time.increment
             change.occurredAt = Timestamp(seconds: time.seconds)
         }

@@ -1,6 +1,8 @@
 import RelayModel
 
-/// Parse Server's afterSave and afterDelete hooks; `installationId` is the originating device.
+/// Parse Server's afterSave and afterDelete hooks.
+///
+/// `installationId` is the originating device.
 enum ParseReading {
     static func read(_ item: SourceItem) throws(JSONContractError) -> Reading {
         let reader = try item.reader()
@@ -9,8 +11,8 @@ enum ParseReading {
         switch trigger {
         case "afterSave": isDeletion = false
         case "afterDelete": isDeletion = true
-        // Of logins, queries, password resets and what later versions have: to refuse one would
-        // refuse what the app asks for.
+        // Hooks of logins, queries, password resets and later additions. Refusing one would make
+        // Parse refuse the app's request.
         default: return .ignored("\(trigger.prefix(64)) is no change that has happened")
         }
         let object = try reader.require("object", try reader.reader("object"))
@@ -29,16 +31,16 @@ enum ParseReading {
         change.occurredAt = object.anyMoment("updatedAt")
         change.readers = try readers(object)
         if let id = object.anyText("objectId"), let updatedAt = object.anyText("updatedAt") {
-            // Parse names no delivery; a row has one version at one time.
+            // Parse does not identify deliveries, but a row has only one version at a time.
             change.key = (.expression, "\(name);\(id);\(updatedAt);\(trigger)")
         }
         return .changes([change])
     }
 
-    /// Whom the row's ACL lets read it: the IDs of users, `role:…`, or `world` for anybody.
+    /// Returns the readers in the row's ACL: the IDs of users, `role:…`, or `world` for everyone.
     ///
-    /// Nobody where it lets none, as Parse has it; `nil` where the row has no ACL, since the
-    /// class's permissions then hold.
+    /// As in Parse, the list is empty if the ACL lets nobody read the row. The result is `nil` if
+    /// the row has no ACL; then the permissions of its class apply.
     private static func readers(_ object: JSONReader) throws(JSONContractError) -> [String]? {
         guard let entries = try object.reader("ACL") else { return nil }
         return entries.object.members.compactMap { entry -> String? in
@@ -49,16 +51,19 @@ enum ParseReading {
         }
     }
 
-    /// What lets whoever has it be somebody else, in the rows of users and of their sessions.
+    /// The columns of users and sessions that would let a reader impersonate a user.
     private static let credentials: Set<String> = ["password", "sessionToken", "authData"]
 
-    /// Headers of the app's own request that let whoever has them be its user, or more.
+    /// Headers of the app's own request that would let a reader act as its user, or with more
+    /// rights.
     private static let secretHeaders: Set<String> = [
         "x-parse-session-token", "x-parse-master-key", "x-parse-maintenance-key",
         "x-parse-rest-api-key", "authorization", "proxy-authorization", "cookie",
     ]
 
-    /// A hook as it may be kept: every one has the headers and the user of the app's request.
+    /// Returns a hook without credentials, as it may be stored.
+    ///
+    /// Every hook has the headers and the user of the app's request.
     static func withoutCredentials(_ hook: JSONValue) -> JSONValue {
         if case .array(let hooks) = hook { return .array(hooks.map(withoutCredentials)) }
         guard case .object(var members) = hook else { return hook }
@@ -82,8 +87,10 @@ enum ParseReading {
         return .object(members)
     }
 
-    /// The row without what belongs to the protocol or to Parse itself, whose names begin with an
-    /// underscore, and without credentials, which nobody is to find in the log.
+    /// Returns the row without protocol members, Parse's internal columns and credentials.
+    ///
+    /// The names of internal columns begin with an underscore. Credentials must not appear in the
+    /// log.
     private static func image(
         _ reader: JSONReader, of className: String
     ) throws(JSONContractError) -> ReportedImage {
@@ -113,8 +120,10 @@ enum ParseReading {
         return FieldValue(plain: json)
     }
 
-    /// A path is joined only where something is wrong: each element of a list would have a copy of
-    /// the names before it, however long they are.
+    /// Returns a value.
+    ///
+    /// The path of an error is built only when an error occurs. Otherwise each element of a list
+    /// would carry a copy of all names before it, which may be long.
     private static func value(_ json: JSONValue) throws(JSONContractError) -> FieldValue {
         switch json {
         case .array(let elements):
@@ -152,7 +161,7 @@ enum ParseReading {
             guard let moment = try reader.moment("iso") else { break }
             return .timestamp(moment)
         case "Pointer", "Object":
-            // A pointer may arrive with the object that it points to.
+            // A pointer may include the object that it points to.
             guard let name = try reader.identifier("objectId", as: RecordName.self) else { break }
             return .reference(RecordReference(RecordID(recordName: name)))
         case "GeoPoint":

@@ -9,14 +9,14 @@ enum StrapiReading {
         let operation: ChangeOperation
         switch word {
         case "entry.create": operation = .create
-        // Publishing changes a row that is there.
+        // Publishing changes an existing row.
         case "entry.update", "entry.publish", "entry.unpublish", "entry.draft-discard":
             operation = .update
         case "entry.delete": operation = .delete
         default: return .ignored("\"\(word.prefix(64))\" is no change of an entry")
         }
         let model = try reader.require("model", try reader.string("model"))
-        // `api::order.order` is the schema-like name of `order`.
+        // In `api::order.order`, the part before the dot serves as the schema of `order`.
         let qualifier = try reader.string("uid").map { String($0.prefix { $0 != "." }) }
         let entry = try reader.require("entry", try reader.reader("entry"))
         var change = ReportedChange(
@@ -27,7 +27,7 @@ enum StrapiReading {
         if operation == .delete { change.before = image } else { change.after = image }
         change.occurredAt = reader.anyMoment("createdAt") ?? reader.anyMoment("created_at")
         let updatedAt = entry.anyText("updatedAt") ?? entry.anyText("updated_at")
-        // Of a document of version 5 each row is told of, that of the draft and the published one.
+        // Version 5 reports each row of a deleted document: the draft and the published one.
         change.isToldByParts = operation == .delete && entry.anyText("documentId") != nil
         if let id = entry.anyText("id"), let updatedAt {
             change.key = (.expression, "\(model);\(id);\(updatedAt);\(word)")
@@ -35,10 +35,10 @@ enum StrapiReading {
         return .changes([change])
     }
 
-    /// What is left once a document is no longer published.
+    /// Marks a document as no longer published.
     ///
-    /// Version 5 tells of the row that was published, as it was, without its relations; the draft
-    /// that lives on may have other values.
+    /// Version 5 reports the published row as it was, without its relations. The remaining draft
+    /// may have other values, so the image is partial.
     private static func leavePublished(_ image: inout ReportedImage) {
         for name in ["publishedAt", "published_at"] {
             guard let moment = image.fields[name], !moment.isNull else { continue }

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Supabase database webhooks: a trigger posts both rows, whole, without an ID or a time.
+/// Supabase database webhooks: a trigger posts both whole rows, without an ID or a time.
 enum SupabaseReading {
     private static let operations: [String: ChangeOperation] = [
         "insert": .create, "update": .update, "delete": .delete,

@@ -1,7 +1,9 @@
 import RelayModel
 
-/// What PostgreSQL's output plugin wal2json writes: a change each (`format-version` 2), or a
-/// transaction whose changes are in arrays (`format-version` 1).
+/// The output of PostgreSQL's plugin wal2json.
+///
+/// With `format-version` 2, each message is one change. With `format-version` 1, it is a
+/// transaction with arrays of changes.
 enum WAL2JSONReading {
     private static let actions: [String: ChangeOperation] = [
         "I": .create, "U": .update, "D": .delete,
@@ -84,8 +86,10 @@ enum WAL2JSONReading {
 
     // MARK: Images
 
-    /// What the log has of a row: after an update, what was stored apart and did not change is
-    /// left out, unless the identity is the whole row.
+    /// Sets the images from the columns in the log.
+    ///
+    /// After an update, the log lacks unchanged values that are stored out of line, unless the
+    /// replica identity is the whole row.
     private static func fill(
         _ change: inout ReportedChange, _ columns: RecordFields, _ identity: RecordFields,
         paths: (after: String, before: String), _ reader: JSONReader
@@ -103,7 +107,7 @@ enum WAL2JSONReading {
             path: reader.path(of: paths.after))
     }
 
-    /// Columns as `{"name", "type", "value"}`.
+    /// Returns columns given as `{"name", "type", "value"}`.
     private static func tuple(
         _ elements: [JSONValue], path: String
     ) throws(JSONContractError) -> RecordFields {
@@ -116,7 +120,7 @@ enum WAL2JSONReading {
         return fields
     }
 
-    /// Columns as three arrays of names, types and values.
+    /// Returns columns given as three arrays of names, types and values.
     private static func tuple(
         _ reader: JSONReader, _ prefix: String
     ) throws(JSONContractError) -> RecordFields {
@@ -135,7 +139,7 @@ enum WAL2JSONReading {
         return fields
     }
 
-    /// The columns of the primary key, in its order (`include-pk`).
+    /// Returns the columns of the primary key in their order (`include-pk`).
     private static func primaryKey(_ reader: JSONReader) throws(JSONContractError) -> [String] {
         (try reader.array("pk") ?? []).compactMap { element in
             guard case .object(let object) = element, case .string(let name)? = object["name"]
@@ -144,7 +148,9 @@ enum WAL2JSONReading {
         }
     }
 
-    /// Says what names the row; `key` is empty where the primary key was not included.
+    /// Sets the columns that name the row.
+    ///
+    /// `key` is empty if the primary key was not included.
     private static func name(
         _ change: inout ReportedChange, by key: [String], _ identity: RecordFields
     ) {
@@ -154,16 +160,18 @@ enum WAL2JSONReading {
         if identity.keys.allSatisfy(key.contains) { change.before?.completeness = .partial }
     }
 
-    /// A value as its column's type says; what does not fit stays as it came.
+    /// Returns a value converted by its column's type.
     ///
-    /// Texts are all but numbers and truth values, and these too where a domain is made of them:
-    /// it names a domain as such, unless it is asked for what the domain is made of
-    /// (`include-domain-data-type`).
+    /// A value that does not fit stays as it came.
+    ///
+    /// wal2json writes everything except numbers and Booleans as text. It writes those as text too
+    /// in the column of a domain, whose own name it gives as the type unless
+    /// `include-domain-data-type` is set.
     private static func value(_ json: JSONValue, type: String?) -> FieldValue {
         let plain = FieldValue(plain: json)
         guard let type, case .string(let text) = plain, let kind = PostgresKind(typeName: type)
         else { return plain }
-        // Of bytes it leaves out the mark, unless they are a domain's.
+        // For `bytea`, wal2json leaves out the `\x`, except in the column of a domain.
         if kind == .bytes, !text.hasPrefix("\\x") {
             return Hexadecimal.decode(text).map(FieldValue.bytes) ?? plain
         }

@@ -1,22 +1,22 @@
-/// Why a whole webhook is refused.
+/// The reason why a whole webhook is refused.
 package struct DecodeError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Which kind of refusal.
+    /// The kind of refusal.
     package enum Status: Int, Sendable, Hashable {
         /// The body is not JSON.
         case malformed = 400
-        /// The method is not the one.
+        /// The method is not POST.
         case methodNotAllowed = 405
         /// The body, or the number of changes in it, is over a limit.
         case tooLarge = 413
-        /// The content type is none that can be read.
+        /// The content type is not supported.
         case unsupportedMediaType = 415
-        /// The body is JSON and does not fit the preset.
+        /// The body is JSON but does not fit the preset.
         case unmappable = 422
     }
 
     /// The HTTP status.
     package let status: Status
-    /// The place in the body; empty where it is the whole.
+    /// The place in the body; empty for the whole body.
     package let path: String
     /// What is wrong and what is allowed.
     package let reason: String
@@ -27,6 +27,6 @@ package struct DecodeError: Error, Sendable, Hashable, CustomStringConvertible {
         self.reason = reason
     }
 
-    /// One sentence for people.
+    /// The error in one sentence.
     package var description: String { path.isEmpty ? reason : "\(path): \(reason)" }
 }

@@ -1,49 +1,49 @@
 package import RelayModel
 
-/// A change of a row as a follower of a database's own log has it: the preset `postgres`.
+/// A change of a row from a database's own log: the format of the preset `postgres`.
 ///
-/// A follower within the relay hands it over as it is; one elsewhere posts ``json``.
+/// A follower within the relay passes it on directly. A follower elsewhere posts its ``json``.
 package struct FollowedRow: Sendable, Hashable {
-    /// What happened.
+    /// The operation on the row.
     package enum Operation: String, Sendable, Hashable {
         case create, update, delete
-        /// The whole table was emptied: no record is named.
+        /// The whole table was emptied. The change names no record.
         case truncate
     }
 
-    /// What happened to the row.
+    /// The operation on the row.
     package var operation: Operation
     /// The name of the database.
     package var database: String?
-    /// The schema in which the table is.
+    /// The schema of the table.
     package var schema: String
     /// The table's name, without the schema.
     package var table: String
-    /// The columns of the primary key, or of what stands for it.
+    /// The columns of the primary key, or of the replica identity in its place.
     package var key: [String]
-    /// The row before the change, as far as the log tells; `nil` where it tells nothing.
+    /// The row before the change, as far as the log shows it; `nil` if it shows nothing.
     package var before: RecordImage?
-    /// The row after the change; `nil` where there is none any more.
+    /// The row after the change; `nil` after a deletion.
     package var after: RecordImage?
-    /// The row that has, by now, the name that this one had, as far as it says which record it is.
+    /// The columns that identify the row which has by now taken over this row's former name.
     ///
-    /// Another one of the same transaction has come to it, which PostgreSQL allows where a key is
-    /// `DEFERRABLE`.
+    /// Within one transaction, another row can take over the key, which PostgreSQL allows if the
+    /// key is `DEFERRABLE`.
     package var formerTakenBy: RecordFields?
-    /// The device that made the change, where the transaction says so.
+    /// The device that made the change, if the transaction names it.
     package var deviceID: String?
-    /// The user who made the change, where the transaction says so.
+    /// The user who made the change, if the transaction names it.
     package var userID: String?
-    /// When the transaction was committed, or the trigger of an outbox ran.
+    /// When the transaction was committed, or when the outbox's trigger ran.
     package var occurredAt: Timestamp?
-    /// Grows with each change of a record.
+    /// The version, which grows with each change of a record.
     package var version: Int64?
-    /// Names this change; the same whenever it is sent again.
+    /// The identifier of this change, which stays the same when it is sent again.
     package var position: String
-    /// Whether it is a row of an initial load, which fires nothing.
+    /// Whether the row belongs to an initial load, which fires nothing.
     package var isSnapshot = false
 
-    /// Makes a change of which nothing else is known.
+    /// Creates a change with only the required properties.
     package init(
         _ operation: Operation, schema: String, table: String, key: [String], position: String
     ) {
@@ -62,7 +62,9 @@ extension FollowedRow {
         "snapshot",
     ]
 
-    /// The form in which it is posted; reading it again gives an equal change.
+    /// The form in which the change is posted.
+    ///
+    /// Parsing it returns an equal change.
     package var json: JSONObject {
         var members: [(name: String, value: JSONValue)] = [
             ("operation", .string(operation.rawValue)), ("schema", .string(schema)),
@@ -91,7 +93,7 @@ extension FollowedRow {
         return JSONObject(members)
     }
 
-    /// Reads the form in which it is posted.
+    /// Parses the posted form.
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(Self.members)
         let word = try reader.require("operation", try reader.string("operation"))
@@ -132,9 +134,9 @@ extension FollowedRow {
             completeness: completeness)
     }
 
-    /// The change in the words of the mapping.
+    /// Returns the change as the mapping expects it.
     ///
-    /// - Throws: What is wrong with it, at its place below `path`.
+    /// - Throws: ``JSONContractError`` with the place below `path`, if the change is invalid.
     func reported(path: String) throws(JSONContractError) -> ReportedChange {
         let operation: ChangeOperation
         switch self.operation {
@@ -174,7 +176,7 @@ extension FollowedRow {
 }
 
 extension SourceItem {
-    /// Reads what a follower posted.
+    /// Reads the change that a follower posted.
     func followedRow() throws(JSONContractError) -> Reading {
         .changes([try FollowedRow(try reader()).reported(path: path)])
     }

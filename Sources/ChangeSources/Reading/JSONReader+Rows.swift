@@ -1,7 +1,7 @@
 import RelayModel
 
 extension JSONReader {
-    /// The row `name` as plain values, or `nil` if it is absent or null.
+    /// Returns the row in the member `name` as plain values; `nil` if it is absent or null.
     func row(
         _ name: String, _ completeness: ReportedImage.Completeness
     ) throws(JSONContractError) -> ReportedImage? {
@@ -11,7 +11,8 @@ extension JSONReader {
             path: reader.path)
     }
 
-    /// The operation that the word at `name` means, compared without regard to case.
+    /// Returns the operation that the word in the member `name` stands for, compared without regard
+    /// to case.
     func operation(
         _ name: String, _ words: [String: ChangeOperation]
     ) throws(JSONContractError) -> ChangeOperation {
@@ -23,7 +24,8 @@ extension JSONReader {
         return operation
     }
 
-    /// The moment `name`, as text or as milliseconds since 1970; `nil` if absent or null.
+    /// Returns the moment in the member `name`, a text or milliseconds since 1970; `nil` if it is
+    /// absent or null.
     func moment(_ name: String) throws(JSONContractError) -> Timestamp? {
         let moment: Timestamp?
         switch value(name) {
@@ -38,12 +40,13 @@ extension JSONReader {
         return moment
     }
 
-    /// The moment `name` if it is one; its absence or another form harms nothing.
+    /// Returns the moment in the member `name`; `nil` if it is absent or malformed.
     func anyMoment(_ name: String) -> Timestamp? {
         (try? moment(name)) ?? nil
     }
 
-    /// The text or integer `name` as text, or `nil` if it is absent, null or neither.
+    /// Returns the text or integer in the member `name` as text; `nil` if it is absent, null or
+    /// neither.
     func anyText(_ name: String) -> String? {
         value(name).flatMap { FieldValue(plain: $0).nameText }
     }

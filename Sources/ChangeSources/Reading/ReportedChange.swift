@@ -1,21 +1,22 @@
 import RelayModel
 
-/// A change in the source's own words: what a preset reads from a body, before the mapping.
+/// A change in the source's own terms: what a preset reads from a body, before the mapping.
 struct ReportedChange {
     var operation: ChangeOperation
     var table: ReportedTable
     var before: ReportedImage?
     var after: ReportedImage?
-    /// The row of the same transaction that has come to the name which this one had, where one has.
+    /// The columns of a row of the same transaction that has taken over this row's former name, if
+    /// there is one.
     var formerTakenBy: RecordFields?
     var changedKeys: [String]?
-    /// The record's name, where the source says it and no key column is needed.
+    /// The record's name, if the source states it and no key column is needed.
     var recordName: String?
-    /// The columns that name the record, where the source knows the primary key.
+    /// The columns that name the record, if the source knows the primary key.
     var keyColumns: [String]?
-    /// Whether a row before that is not whole has what named it then, where that is known.
+    /// Whether a partial before image is known to include the columns that named the record.
     var formerIsNamed = false
-    /// What only the relay's own format says by itself.
+    /// The address that only some formats state, such as the relay's own.
     var stated = StatedPlace()
     var deviceID: String?
     var userID: String?
@@ -25,16 +26,19 @@ struct ReportedChange {
     var isSnapshot = false
     /// The source's own position, or its ID of this delivery.
     var key: (kind: DedupeKey.Kind, text: String)?
-    /// Whether changes of several records may have this position, so that the name is part of it.
+    /// Whether changes of several records may have this position, so that the record name must be
+    /// part of the key.
     var sharesPosition = false
-    /// Whether the row after the change was looked up when it was told: who tells of it again, as
-    /// after a restart, may have a later one, and means the same change.
+    /// Whether the row after the change was looked up when the change was reported.
+    ///
+    /// A repeated report, as after a restart, may have a later row but means the same change.
     var isLookedUp = false
-    /// Whether the source tells of one change several times, each with another content: whatever it
-    /// says of the record is one change within the window.
+    /// Whether the source reports one change several times with different contents.
+    ///
+    /// Within the window, all reports about the record count as one change.
     var isToldByParts = false
 
-    /// Why a truncation is no change.
+    /// The reason why a truncation is not a change.
     static let truncation = "a truncation names no record, so that nobody can be told of it"
 
     init(_ operation: ChangeOperation, of table: ReportedTable) {
@@ -43,17 +47,17 @@ struct ReportedChange {
     }
 }
 
-/// The names of a table, as far as the source says them.
+/// The names of a table, as far as the source states them.
 struct ReportedTable {
     var database: String?
     var schema: String?
     var name: String
 
-    /// `schema.table`, where there is a schema.
+    /// The name as `schema.table`, or as `table` without a schema.
     var qualifiedName: String { schema.map { "\($0).\(name)" } ?? name }
 }
 
-/// Zone, database and owner, where a body states them.
+/// The zone, database and owner that a body states.
 struct StatedPlace {
     var zoneID: ZoneID?
     var database: DatabaseScope?
@@ -66,37 +70,38 @@ struct ReportedImage {
     enum Completeness {
         case full
         case partial
-        /// The source sends sometimes all, and sometimes the key with nothing or nulls around it.
+        /// The source sometimes sends the whole row, and sometimes the key with nothing or nulls
+        /// besides it.
         case unsure
     }
 
     var fields: RecordFields
     var completeness: Completeness
-    /// Where the image stands, for errors.
+    /// The place of the image, for error messages.
     var path: String
 }
 
-/// What a preset reads from one element of a body.
+/// The result of reading one element of a body.
 enum Reading {
     case changes([ReportedChange])
-    /// Changes beside one that nobody can be told of, which must not hold up the others.
+    /// Changes beside one that cannot be reported, which must not hold up the others.
     case partly([ReportedChange], JSONContractError)
     case ignored(String)
 }
 
-/// One element of a body, and what is around it.
+/// One element of a body, and its context.
 struct SourceItem {
     let value: JSONValue
-    /// Where the element stands; empty for the whole body.
+    /// The place of the element; empty for the whole body.
     let path: String
-    /// Its place in the batch, if it is in one.
+    /// The index in the batch, if the element belongs to one.
     let index: Int?
     let headers: WebhookHeaders
     let source: ChangeSource
-    /// What stands where the mapping points.
+    /// The values at the pointers of the mapping.
     let pointed = PointedValues()
 
-    /// A reader of the element, which must be an object.
+    /// Returns a reader of the element, which must be an object.
     func reader() throws(JSONContractError) -> JSONReader {
         try JSONReader(value, path: path)
     }
@@ -105,7 +110,8 @@ struct SourceItem {
         JSONContractError(path: path, reason: reason)
     }
 
-    /// The value at `place`, with `fields` for its columns; `nil` if absent or null.
+    /// Returns the value at `place`, with columns taken from `fields`; `nil` if it is absent or
+    /// null.
     func value(at place: ValuePlace, fields: RecordFields...) -> FieldValue? {
         let found: FieldValue?
         switch place {
@@ -117,8 +123,10 @@ struct SourceItem {
         return found.flatMap { $0.isNull ? nil : $0 }
     }
 
-    /// A value as a part of a name; what is read of PostgreSQL's own numbers is a double only where
-    /// that has all their digits.
+    /// Returns a value as a part of a name.
+    ///
+    /// In rows of the preset `postgres`, a number is a double only if that has all its digits, so
+    /// any double can be part of a name.
     func nameText(of value: FieldValue) -> String? {
         if case .double(let number) = value, number.isFinite, source.preset == .postgres {
             return String(number)
@@ -126,7 +134,7 @@ struct SourceItem {
         return value.nameText
     }
 
-    /// The table that the mapping names.
+    /// Returns the table that the mapping names.
     func configuredTable() throws(JSONContractError) -> ReportedTable {
         guard let place = source.mapping.table,
             let name = value(at: place)?.nameText, !name.isEmpty
@@ -137,12 +145,13 @@ struct SourceItem {
     }
 }
 
-/// What stands at places in an element, each read once: a thousand changes of it may name the same
-/// place, with a list as long as the body.
+/// The values at pointers into one element, each read once.
+///
+/// A thousand changes of the element may use the same pointer, to a list as long as the body.
 final class PointedValues {
     private var known: [JSONPointer: FieldValue?] = [:]
 
-    /// The value at `pointer` of `document`, which is always the same one.
+    /// Returns the value at `pointer` in `document`, which must be the same one in every call.
     func value(at pointer: JSONPointer, in document: JSONValue) -> FieldValue? {
         if let value = known[pointer] { return value }
         let value = pointer.value(in: document).map(FieldValue.init(plain:))

@@ -1,15 +1,17 @@
 import RelayModel
 
-/// The sender's side of a source, ready to paste, and a webhook to try it with.
+/// Ready-to-paste instructions for the sender of a source, and a webhook to try it with.
 package struct SenderGuide: Sendable {
     private let source: ChangeSource
     private let url: String
     private let secret: String?
 
-    /// What stands where the secret belongs, when it is not known here.
+    /// The placeholder for a secret that is not known here.
     private static let placeholder = "THE-SECRET"
 
-    /// Tells how to post to `source` at `url`; `secret` is known when it was just made.
+    /// Creates a guide to posting to `source` at `url`.
+    ///
+    /// `secret` is known only when it was just made.
     package init(to source: ChangeSource, at url: String, secret: String? = nil) {
         self.source = source
         self.url = url
@@ -18,7 +20,7 @@ package struct SenderGuide: Sendable {
 
     private var shownSecret: String { secret ?? Self.placeholder }
 
-    /// The headers that prove who sends, where they are the same every time.
+    /// The headers that authenticate the sender, if they are the same for every request.
     private var fixedHeaders: [(String, String)] {
         switch source.verification.scheme {
         case .header(let name): [(name, shownSecret)]
@@ -29,7 +31,7 @@ package struct SenderGuide: Sendable {
 
     // MARK: Setting the sender up
 
-    /// What to say to the sender, in its own words.
+    /// The instructions, in the sender's own terms.
     package var setup: String {
         switch source.preset {
         case .supabase: supabase
@@ -96,7 +98,7 @@ package struct SenderGuide: Sendable {
             "insert": rows, "update": rows, "delete": rows,
             "headers": .array(
                 fixedHeaders.map { ["name": .string($0.0), "value": .string($0.1)] }),
-            // Unless told otherwise Hasura gives up at once, as while a relay is started anew.
+            // By default Hasura does not retry at all, for example while a relay restarts.
             "retry_conf": ["num_retries": 60, "interval_sec": 60, "timeout_sec": 60],
             "replace": true,
         ]
@@ -138,7 +140,7 @@ package struct SenderGuide: Sendable {
         listed(
             in: "a flow with the trigger Event Hook, Action (Non-Blocking), and the operation "
                 + "Webhook / Request URL")
-            // Directus writes an object as JSON: within quotes it would be none any more.
+            // Directus inserts an object as JSON. Within quotes it would no longer be an object.
             + "\nRequest body: "
             + #"{"trigger": {{$trigger}}, "accountability": {{$accountability}} }"#
     }
@@ -156,17 +158,17 @@ package struct SenderGuide: Sendable {
         return lines.joined(separator: "\n")
     }
 
-    /// A text between SQL's quotes.
+    /// Returns a text as an SQL string literal.
     private static func quoted(_ text: String) -> String {
         "'\(text.replacing("'", by: "''"))'"
     }
 
-    /// The name of a table that the mapping names, perhaps with its schema before it.
+    /// The parts of a table's name that the mapping has: the name, possibly preceded by its schema.
     private var named: [String] {
         (source.mapping.recordTypes.keys.min() ?? "todos").split(separator: ".").map(String.init)
     }
 
-    /// A table that the mapping names, or a made-up one.
+    /// A table that the mapping names, or an invented one.
     private var table: String {
         named.last.flatMap { Self.isPlain($0) ? $0 : nil } ?? "todos"
     }
@@ -182,8 +184,10 @@ package struct SenderGuide: Sendable {
         }
     }
 
-    /// A plain name as SQL has it, which takes one without quotes for small letters, and digits at
-    /// its beginning for a number.
+    /// Returns a plain name as an SQL identifier.
+    ///
+    /// It is quoted if it has capital letters, which SQL would turn into lower case, or begins with
+    /// a digit.
     private static func sqlName(_ name: String) -> String {
         let isNumber = name.utf8.first.map { 0x30...0x39 ~= $0 } ?? false
         return name == name.lowercased() && !isNumber ? name : "\"\(name)\""
@@ -191,10 +195,10 @@ package struct SenderGuide: Sendable {
 
     // MARK: A webhook to try
 
-    /// A shell script that posts one change as the sender would; `nil` where only the sender can
-    /// sign, or what is signed has control characters.
+    /// A shell script that posts one change as the sender would.
     ///
-    /// It needs `curl`, and `openssl` where there is a signature.
+    /// It is `nil` if only the sender can sign, or if the signed text has control characters. It
+    /// needs `curl`, and for a signature also `openssl`.
     package var trial: String? {
         SenderTrial(source, url: url, secret: secret, schema: schema, table: table).script
     }

@@ -18,8 +18,8 @@ struct SenderTrial {
         self.table = table
     }
 
-    /// The whole script; `nil` where only the sender can sign, and where a text of the source has
-    /// characters that no shell would get.
+    /// The whole script; `nil` if only the sender can sign, or if a text of the source has
+    /// characters that cannot be passed through a shell.
     var script: String? {
         var lines = ["url=\(ShellWord.quoted(url))"]
         if source.verification.scheme != .none {
@@ -27,7 +27,7 @@ struct SenderTrial {
                 secret.map { "secret=\(ShellWord.quoted($0))" }
                     ?? "secret=${BELFRY_SOURCE_SECRET:?set it to the secret of this source}")
         }
-        // What a sender never says twice is another one each time.
+        // Identifiers that a sender never repeats get a new value each time.
         let shown = ShellWord.quoted(body.json.text)
             .replacing(TrialBody.unique, with: "trial-'\"$(date +%s)\"'")
         lines.append("body=\(shown)")
@@ -40,7 +40,7 @@ struct SenderTrial {
             lines.append("asked\(index)=\(ShellWord.quoted(asked.value))")
             headers.append((asked.name, "$asked\(index)"))
         }
-        // A token is no JSON.
+        // A token is not JSON.
         if source.verification.scheme == .tokenBody { headers[0].1 = "text/plain" }
         lines.append("curl -sS -X POST \"$url\" \\")
         lines += headers.map { "  -H \(Self.field($0.0, $0.1)) \\" }
@@ -49,8 +49,9 @@ struct SenderTrial {
         return script.utf8.contains(where: Self.isObeyed) ? nil : script
     }
 
-    /// Whether terminals obey a byte in what is pasted, whatever quotes stand around it: one ends
-    /// the line, or the command, and what follows begins another.
+    /// Returns whether terminals interpret a byte in pasted text even within quotes.
+    ///
+    /// Such a byte may end the line or the command, so that the rest begins another command.
     private static func isObeyed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r"): false
@@ -60,7 +61,7 @@ struct SenderTrial {
 
     // MARK: The body
 
-    /// One change, as its sender writes it.
+    /// One change as the sender writes it.
     private var body: TrialBody {
         TrialBody(of: source, schema: schema, table: table, isBinary: isBinary)
     }
@@ -89,7 +90,7 @@ struct SenderTrial {
         case .header(let name): return ([], [(name, "$secret")])
         case .bearer: return ([], [("Authorization", "Bearer $secret")])
         case .standardWebhooks:
-            // Who has the public half can sign nothing.
+            // A public key cannot sign.
             if secret?.hasPrefix("whpk_") == true { return nil }
             return (
                 [
@@ -120,7 +121,7 @@ struct SenderTrial {
         }
     }
 
-    /// Whether what is signed are the attributes of an event, which are headers then.
+    /// Whether the attributes of an event are signed, and therefore sent as headers.
     private var isBinary: Bool {
         guard source.preset == .cloudevents,
             case .signature(let recipe) = source.verification.scheme
@@ -128,7 +129,7 @@ struct SenderTrial {
         return recipe.parts.contains { $0.covers("ce-specversion") }
     }
 
-    /// What a header that is signed says, as the shell reads it.
+    /// Returns the value of a signed header, as a shell expression.
     private func value(of header: String, _ recipe: SignatureRecipe) -> String {
         let name = header.lowercased()
         if name == recipe.timestampHeader?.lowercased() { return "$(date +%s)" }
@@ -176,7 +177,8 @@ struct SenderTrial {
                 of: parts, digest: digest, keyed: recipe.algorithm != .sha256,
                 output: recipe.output))
         var prefix = ShellWord.escaped(recipe.prefix)
-        // Between double quotes it stands for an earlier command, where somebody types.
+        // In an interactive shell, `!` within double quotes would be replaced by an earlier
+        // command.
         if prefix.utf8.contains(UInt8(ascii: "!")) {
             lines.append("prefix=\(ShellWord.quoted(recipe.prefix))")
             prefix = "$prefix"
@@ -185,7 +187,7 @@ struct SenderTrial {
         return (lines, headers)
     }
 
-    /// The key in hexadecimal digits, as openssl wants it.
+    /// Returns the command that sets the key in hexadecimal digits, as openssl requires.
     private static func key(_ text: String, _ encoding: SignatureRecipe.Encoding) -> String {
         let digits = "od -An -v -tx1 | tr -d ' \\n'"
         return switch encoding {
@@ -205,9 +207,11 @@ struct SenderTrial {
             "signature=$(printf %s \(quoted) | openssl dgst -\(digest)\(mac) -binary | \(written))"
     }
 
-    /// A header field as one word, whose value the shell reads.
+    /// Returns a header field as one shell word.
     ///
-    /// Names of headers may have marks that a shell obeys.
+    /// The shell expands its value.
+    ///
+    /// A header's name may contain characters that are special to a shell.
     private static func field(_ name: String, _ value: String) -> String {
         let isPlain = name.utf8.allSatisfy { byte in
             switch byte {

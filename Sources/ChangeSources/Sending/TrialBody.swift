@@ -1,15 +1,15 @@
 import RelayModel
 
-/// What one change is posted as by a source's sender, with a made-up row that has what the source's
-/// mapping asks for.
+/// A sample change as a source's sender posts it, with an invented row that satisfies the source's
+/// mapping.
 struct TrialBody {
     private let source: ChangeSource
     private let schema: String
     private let table: String
-    /// Whether the attributes of an event are headers, and the body has its data alone.
+    /// Whether the attributes of an event are headers, so that the body has only its data.
     private let isBinary: Bool
 
-    /// What the shell puts the time into.
+    /// The placeholder that the shell script replaces with the time.
     static let unique = "trial-now"
 
     init(of source: ChangeSource, schema: String, table: String, isBinary: Bool) {
@@ -21,7 +21,7 @@ struct TrialBody {
 
     // MARK: What the mapping asks for
 
-    /// What is asked for beside fields, with what may stand there.
+    /// The places besides fields that the mapping names, with sample values.
     private var places: [(place: ValuePlace, value: JSONValue)] {
         let places = source.mapping.places(of: reported)
         return PlaceRole.allCases.compactMap { role in
@@ -51,7 +51,8 @@ struct TrialBody {
         }
     }
 
-    /// A row with these columns and those that the mapping asks for, of the kinds that it says.
+    /// Returns a row with the columns of `usual` and those that the mapping names, in the types
+    /// that it states.
     private func row(_ usual: JSONObject) -> JSONObject {
         var row: JSONObject = [:]
         for (column, value) in usual.members { row[column] = self.value(of: column, value) }
@@ -73,7 +74,7 @@ struct TrialBody {
         return kind?.sample ?? usual
     }
 
-    /// The header fields that the mapping asks for.
+    /// The header fields that the mapping names.
     var headers: [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = []
         for (place, value) in places {
@@ -101,7 +102,7 @@ struct TrialBody {
 
     // MARK: The body
 
-    /// The body, as its sender writes it.
+    /// The body as the sender writes it.
     var json: JSONValue {
         guard source.preset == .custom else { return pointed(in: usual) }
         guard let layout = source.mapping.body else { return usual }
@@ -118,7 +119,7 @@ struct TrialBody {
         return layout.items.map { $0.placing([change], in: [:]) } ?? change
     }
 
-    /// A change with what the mapping looks for at places of the body.
+    /// Returns `change` with values at the pointers that the mapping names.
     private func pointed(in change: JSONValue) -> JSONValue {
         places.reduce(change) { change, asked in
             guard case .pointer(let pointer) = asked.place, pointer.value(in: change) == nil else {
@@ -187,7 +188,7 @@ struct TrialBody {
         }
     }
 
-    /// What whole backends post, of which each has words of its own for records.
+    /// Returns the bodies of whole backends, each of which has its own format for records.
     private func ofBackend(_ named: JSONObject, _ name: JSONValue) -> JSONValue {
         switch source.preset {
         case .parse:
@@ -257,7 +258,7 @@ struct TrialBody {
 }
 
 private extension ColumnType {
-    /// What a column of this kind may hold in JSON; `nil` where a text may.
+    /// A sample value of a column of this type in JSON; `nil` if a text will do.
     var sample: JSONValue? {
         switch self {
         case .timestamp: "2026-01-02T03:04:05Z"
@@ -280,7 +281,7 @@ private extension ColumnType {
 }
 
 private extension JSONValue {
-    /// This value as a column of what wal2json writes, with the name of a type that is so written.
+    /// Returns this value as a column in wal2json's format, with the name of a suitable type.
     func ofWAL2JSON(_ name: String) -> JSONValue {
         let type: JSONValue =
             switch self {
@@ -291,7 +292,7 @@ private extension JSONValue {
         return ["name": .string(name), "type": type, "value": self]
     }
 
-    /// This value as a field of CloudKit's.
+    /// This value as a CloudKit field.
     var ofCloudKit: JSONValue {
         let type: JSONValue =
             switch self {
@@ -316,7 +317,7 @@ private extension JSONValue {
 }
 
 private extension JSONPointer {
-    /// A document that has `value` at this place, with the objects that lead there.
+    /// Returns a document with `value` at this place, creating the objects on the way.
     func placing(_ value: JSONValue, in document: JSONValue) -> JSONValue {
         Self.placing(value, at: tokens[...], in: document)
     }
@@ -325,14 +326,14 @@ private extension JSONPointer {
         _ value: JSONValue, at tokens: ArraySlice<String>, in document: JSONValue
     ) -> JSONValue {
         guard let token = tokens.first else {
-            // The row may be the whole of it, beside what stands there already.
+            // The row may be the whole document, beside members that are already there.
             guard case .object(let members) = value, case .object(var known) = document else {
                 return value
             }
             for member in members.members { known[member.name] = member.value }
             return .object(known)
         }
-        // Nothing is put into lists, of which nobody knows the other elements.
+        // Nothing is inserted into lists, because their other elements are unknown.
         if case .array = document { return document }
         var object: JSONObject = [:]
         if case .object(let members) = document { object = members }
