@@ -6,9 +6,9 @@ extension ChangeSource {
         "contentWindowSeconds", "follow",
     ]
 
-    /// Reads a source from its JSON form (`docs/change-sources.md`).
+    /// Parses a source from its JSON form (`docs/change-sources.md`).
     ///
-    /// - Throws: ``JSONContractError`` that names the member at fault and what is allowed.
+    /// - Throws: ``JSONContractError`` with the invalid member and what is allowed.
     package init(json: JSONValue, path: String = "") throws(JSONContractError) {
         let reader = try JSONReader(json, path: path)
         try reader.allowOnly(Self.members)
@@ -45,16 +45,17 @@ extension ChangeSource {
         try checkCompleteness(reader)
     }
 
-    /// An hour, in seconds.
+    /// The maximum content window, in seconds: an hour.
     static let maximumContentWindow: Int64 = 3600
 
-    /// The form in which the registry keeps this source, secrets included; reading it again gives
-    /// an equal source.
+    /// The form in which the registry stores this source, including secrets.
+    ///
+    /// Parsing it returns an equal source.
     package var json: JSONObject {
         form(secrets: .included)
     }
 
-    /// The form in which the admin surface shows this source: secrets are only counted and dated.
+    /// The form in which the admin surface shows this source, with placeholders instead of secrets.
     package var shownJSON: JSONObject {
         form(secrets: .hidden)
     }

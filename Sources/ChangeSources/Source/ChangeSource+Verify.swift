@@ -1,12 +1,13 @@
 package import RelayModel
 
 extension ChangeSource {
-    /// Verifies that `request` comes from this source, at the time that it says.
+    /// Verifies that `request` comes from this source, as of the time at which it arrived.
     ///
-    /// It reads headers and raw bytes only, so that nothing is parsed before it is believed. The
-    /// scheme is the source's own; nothing in the request can choose another.
+    /// Verification uses only headers and raw bytes, so nothing is parsed before the sender is
+    /// authenticated. The scheme is configured for the source; nothing in the request can select
+    /// another one.
     ///
-    /// - Throws: ``VerificationError`` that names the part that failed.
+    /// - Throws: ``VerificationError`` with the part that failed.
     @discardableResult
     package func verify(
         _ request: WebhookRequest
@@ -22,9 +23,10 @@ extension ChangeSource {
         return VerificationOutcome(secretIndex: live[fitting])
     }
 
-    /// Refuses an event in binary mode whose attributes the signature does not cover, or covers so
-    /// that bytes could move from one to the next: whoever copied it could send it again as a
-    /// deletion, or as an event that is new.
+    /// Refuses an event in binary mode if the signature does not protect its attributes.
+    ///
+    /// An attribute may be unsigned, or bytes could move from one to the next. Then an attacker who
+    /// copied the event could send it again as a deletion or as a new event.
     private func checkCoverage(_ request: WebhookRequest) throws(VerificationError) {
         guard isEventInBinaryMode(request), let covered = verification.scheme.coveredHeaders
         else { return }
@@ -35,10 +37,11 @@ extension ChangeSource {
         if let seam { throw .movableHeader(reason: "parts[\(seam.second)]: \(seam.reason)") }
     }
 
-    /// Whether the attributes of an event are headers.
+    /// Returns whether the attributes of an event are in headers.
     ///
-    /// A body that says to be an event is one, and headers may repeat its attributes (CloudEvents'
-    /// HTTP binding, 3.2.3). Where a signature covers those headers they are what was signed.
+    /// If the body declares itself to be an event, it is one, and headers may repeat its attributes
+    /// (CloudEvents' HTTP binding, 3.2.3). But if a signature covers those headers, they are the
+    /// signed attributes and count.
     func isEventInBinaryMode(_ request: WebhookRequest) -> Bool {
         let version = "ce-specversion"
         guard preset == .cloudevents, request.headers[version] != nil else { return false }
@@ -46,8 +49,10 @@ extension ChangeSource {
         return !request.headers.announceEvent
     }
 
-    /// Two neighbours of the signature's parts between which bytes of an event's attributes could
-    /// move; `nil` where the signature covers none, and where it is no signature over parts.
+    /// Two adjacent parts of the signature between which bytes of an event's attributes could move.
+    ///
+    /// It is `nil` if there are none, if the signature covers no attributes, or if the scheme is no
+    /// signature over parts.
     private var seam: SignatureSeam? {
         guard preset == .cloudevents, case .signature(let recipe) = verification.scheme else {
             return nil
@@ -55,25 +60,26 @@ extension ChangeSource {
         return recipe.seam(ofHeaders: Self.attributePrefix)
     }
 
-    /// How the headers begin that hold an event's attributes in binary mode.
+    /// The prefix of the headers that hold an event's attributes in binary mode.
     private static let attributePrefix = "ce-"
 
     /// Refuses a recipe under which bytes could move between an event's attributes.
     ///
-    /// Only whoever saves a source is told so: one that was saved before is read still, and is
-    /// believed in structured mode.
+    /// It is checked only when a source is saved. A source from before this rule can still be
+    /// loaded, and is accepted in structured mode.
     ///
-    /// - Throws: ``RelayModel/JSONContractError`` that names the part and what is allowed.
+    /// - Throws: ``RelayModel/JSONContractError`` with the invalid part and what is allowed.
     package func checkSeams() throws(JSONContractError) {
         guard let seam else { return }
         throw JSONContractError(
             path: "verification.parts[\(seam.second)]", reason: seam.reason)
     }
 
-    /// Refuses a scheme by which no sender could prove itself; one that was saved before is read
-    /// still.
+    /// Refuses a scheme that no sender could satisfy.
     ///
-    /// - Throws: ``RelayModel/JSONContractError`` that names the member and what is allowed.
+    /// A source from before this rule can still be loaded.
+    ///
+    /// - Throws: ``RelayModel/JSONContractError`` with the invalid member and what is allowed.
     func checkRecipe() throws(JSONContractError) {
         if let misfit = verification.scheme.misfit {
             throw JSONContractError(
@@ -88,10 +94,10 @@ extension ChangeSource {
         }
     }
 
-    /// Looks whether a webhook can be this source's, as far as that shows without its body.
+    /// Checks whether a webhook can belong to this source, as far as its headers show.
     ///
-    /// - Returns: whether nothing is left to be proven by the body.
-    /// - Throws: ``VerificationError`` for whatever no body makes good.
+    /// - Returns: `true` if verification succeeded; `false` if it depends on the body.
+    /// - Throws: ``VerificationError`` for a failure that no body can repair.
     package func recognize(_ head: WebhookRequest) throws(VerificationError) -> Bool {
         do {
             try verify(head)

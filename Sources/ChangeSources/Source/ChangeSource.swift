@@ -1,32 +1,36 @@
 package import RelayModel
 
-/// A configured webhook sender: how it proves itself, what its bodies mean, and what becomes of
-/// those that cannot be read.
+/// A configured webhook sender: how it authenticates itself, what its bodies mean, and what happens
+/// to unreadable ones.
 ///
-/// This room is pure: nothing in it suspends, logs or reads a clock. The server verifies first
-/// (``verify(_:)``), on the raw bytes, and decodes then (``decode(_:)``).
+/// This room is pure: nothing in it suspends, logs or reads a clock. The server first verifies the
+/// raw bytes (``verify(_:)``) and then decodes them (``decode(_:)``).
 package struct ChangeSource: Sendable, Hashable {
-    /// The name, as it stands in the webhook's URL.
+    /// The name, which is part of the webhook's URL.
     package var name: SourceName
     /// The shape of the bodies.
     package var preset: SourcePreset
-    /// How a webhook proves that it is this source's.
+    /// How a webhook proves that it comes from this source.
     package var verification: SourceVerification
-    /// How the source's words become record types, record names and the rest.
+    /// The rules by which the source's tables and columns become record types, record names and so
+    /// on.
     package var mapping: SourceMapping
-    /// What becomes of a change that cannot be mapped.
+    /// What happens to a change that cannot be mapped.
     package var onUnmappable: UnmappablePolicy
-    /// The longest body that is read, 1 byte to ``Limits/maximumWebhookBytes``.
+    /// The maximum size of a body, from 1 byte to ``Limits/maximumWebhookBytes``.
     package var maximumBodyBytes: Int
-    /// For how long two equal changes of a record without any identifier count as one, if no other
-    /// one came between; zero for never.
+    /// The window within which two equal changes of a record without any identifier count as one,
+    /// if no other change came in between; zero for never.
     ///
-    /// A longer window would swallow a change that was taken back where nobody told of it.
+    /// A longer window would swallow a repeated change if the sender never reported that it was
+    /// reverted.
     package var contentWindow: Duration
-    /// The database that the relay follows for this source, if it does.
+    /// The database that the relay follows for this source, if there is one.
     package var follow: FollowDefinition?
 
-    /// Creates a source with the defaults of its preset; set the rest on the value.
+    /// Creates a source with the defaults of its preset.
+    ///
+    /// The other properties can be set afterwards.
     package init(
         name: SourceName, preset: SourcePreset, verification: SourceVerification,
         mapping: SourceMapping = SourceMapping()

@@ -1,40 +1,42 @@
 import RelayModel
 
-/// Which database a source follows by itself, and how: what `belfry follow postgres` is told.
+/// The database that the relay follows for a source, with the options of `belfry follow postgres`.
 ///
-/// It has no password: that comes from where libpq looks for it on the relay's machine.
+/// It contains no password. libpq looks for that on the relay's machine.
 package struct FollowDefinition: Sendable, Hashable {
-    /// The database, as libpq reads it.
+    /// The URL of the database, in libpq's form.
     package var url: String
-    /// The publication, which says what is followed.
+    /// The publication, which determines the followed tables.
     package var publication = "belfry"
-    /// The replication slot, which remembers how far it was followed.
+    /// The replication slot, which remembers how far the log was followed.
     package var slot = "belfry"
-    /// Whether an outbox is read in the place of a slot.
+    /// Whether an outbox is read instead of a slot.
     package var readsOutbox = false
-    /// Whether publication and slot, or the outbox, are made where they are missing.
+    /// Whether a missing publication and slot, or a missing outbox, are created.
     package var makes = false
-    /// The tables of what is made, as `schema.table`.
+    /// The tables of a created publication or outbox, as `schema.table`.
     package var tables: [String] = []
-    /// Whether a slot or outbox that is made begins with the rows as they are.
+    /// Whether a new slot or outbox begins with the existing rows.
     package var takesSnapshot = true
-    /// How much the server may keep for the slot before it is warned of, in megabytes.
+    /// How much log the server may retain for the slot before the relay warns, in megabytes.
     package var warnMegabytes: Int64 = 1024
-    /// The identity of the store that follows it: another one was made of a copy of that.
+    /// The identity of the store that follows the database.
+    ///
+    /// Another identity means that a copy of that store was made.
     package var store: String?
 
     private static let members = [
         "url", "publication", "slot", "outbox", "make", "tables", "snapshot", "warnMegabytes",
         "store",
     ]
-    /// The longest text here, in bytes: an URL with several hosts.
+    /// The maximum size of a text, in bytes; enough for a URL with several hosts.
     private static let maximumText = 2048
     private static let maximumTables = 1000
 
-    /// Reads the JSON form.
+    /// Parses the JSON form.
     ///
-    /// - Throws: ``JSONContractError`` that names the member at fault. Whether the URL can be used
-    ///   is known only to what connects.
+    /// - Throws: ``JSONContractError`` with the invalid member. Whether the URL is usable shows
+    ///   only when the relay connects.
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(Self.members)
         url = try Self.text("url", try reader.require("url", try reader.string("url")), reader)
@@ -81,7 +83,8 @@ package struct FollowDefinition: Sendable, Hashable {
         return text
     }
 
-    /// Whether `name` can be a slot's (PostgreSQL: lower-case letters, digits and underscores).
+    /// Returns whether `name` is valid for a slot (PostgreSQL: lower-case letters, digits and
+    /// underscores).
     package static func isSlotName(_ name: String) -> Bool {
         (1...63).contains(name.utf8.count)
             && name.utf8.allSatisfy {

@@ -1,26 +1,27 @@
 package import RelayModel
 
-/// What saving a source means: what is named is set, and the rest stays as it was.
+/// A saved source: the given members are set, and all others stay as they were.
 package struct SourceDefinition: Sendable {
     /// The source, with its secrets.
     package let source: ChangeSource
-    /// The secret that was made, where there was none and the scheme needs one.
+    /// The secret that was made, if there was none and the scheme needs one.
     package let madeSecret: String?
-    /// What is as it was, and hardly as it is meant.
+    /// Warnings about members that were kept, or that have no effect, probably unintentionally.
     package let warnings: [String]
 
-    /// The length of secrets that are made, in bytes (Standard Webhooks 1.0 allows 24 to 64).
+    /// The length of new secrets, in bytes (Standard Webhooks 1.0 allows 24 to 64).
     private static let secretBytes = 32
 
-    /// Completes `given` by `former`, the source before, and by the preset's usual verification.
+    /// Completes `given` with `former`, the source before, and with the preset's usual
+    /// verification.
     ///
-    /// A member that is null is as it would be in a new source.
+    /// A null member gets the value that it would have in a new source.
     ///
     /// - Parameters:
-    ///   - given: the members that were named.
-    ///   - former: the source before; `nil` for a new one.
-    ///   - randomBytes: returns as many unpredictable bytes as it is asked for.
-    /// - Throws: ``RelayModel/JSONContractError`` that names the member at fault.
+    ///   - given: The given members.
+    ///   - former: The source before; `nil` for a new one.
+    ///   - randomBytes: Returns the requested number of unpredictable bytes.
+    /// - Throws: ``RelayModel/JSONContractError`` with the invalid member.
     package init(
         _ given: JSONObject, over former: ChangeSource?, randomBytes: (Int) -> [UInt8]
     ) throws(JSONContractError) {
@@ -65,7 +66,8 @@ package struct SourceDefinition: Sendable {
         madeSecret = made
     }
 
-    /// The members that a source has by its preset, and that another preset has otherwise.
+    /// Returns the members that still have the default of the source's preset, and so get the
+    /// default of a new preset.
     private static func standards(of source: ChangeSource) -> [String] {
         let standard = ChangeSource(
             name: source.name, preset: source.preset, verification: SourceVerification(.none))
@@ -74,7 +76,7 @@ package struct SourceDefinition: Sendable {
         }
     }
 
-    /// Of another preset: that its senders prove themselves otherwise.
+    /// Returns a warning if the preset changes, but the verification of the former one is kept.
     private static func warnings(
         _ given: JSONObject, over former: ChangeSource?, _ preset: SourcePreset
     ) -> [String] {
@@ -101,7 +103,7 @@ package struct SourceDefinition: Sendable {
         ]
     }
 
-    /// That a table which was named chooses nothing.
+    /// Returns a warning if the mapping names a table although the preset ignores it.
     private static func warnings(ofTable given: JSONObject, _ preset: SourcePreset) -> [String] {
         guard case .object(let mapping)? = given["mapping"], let table = mapping["table"],
             table != .null, !preset.heedsTable
@@ -118,7 +120,7 @@ package struct SourceDefinition: Sendable {
         former.overlaid(by: given.members.filter { !others.contains($0.name) })
     }
 
-    /// A part of the definition that is completed by the same part of the one before.
+    /// Returns a part of the definition, completed with the same part of the former one.
     private static func part(_ given: JSONValue?, over former: JSONObject?) -> JSONValue? {
         switch given {
         case nil: former.map { .object($0) }
@@ -128,9 +130,12 @@ package struct SourceDefinition: Sendable {
         }
     }
 
-    /// A mapping that is completed by the one before, of its tables and columns each by itself.
+    /// Returns a mapping, completed with the former one.
     ///
-    /// Whoever names one table would otherwise make the rows of all others somebody else's.
+    /// Its tables and columns are completed individually.
+    ///
+    /// Otherwise, a request that names one table would remove the rules of all others, such as
+    /// those for the owners of their rows.
     private static func mapping(_ given: JSONValue?, over former: JSONObject?) -> JSONValue? {
         guard case .object(var members)? = given else { return part(given, over: former) }
         for name in ["recordTypes", "keys", "tables", "columns"] {
@@ -142,7 +147,9 @@ package struct SourceDefinition: Sendable {
         return part(.object(members), over: former)
     }
 
-    /// The parts of another scheme are of no use, and its secrets belong to it.
+    /// Returns the verification.
+    ///
+    /// If the scheme changes, the former scheme's members and secrets are dropped.
     private static func verification(
         _ given: JSONValue?, over former: ChangeSource?, _ preset: SourcePreset
     ) -> JSONValue {
@@ -161,15 +168,18 @@ package struct SourceDefinition: Sendable {
 }
 
 extension ChangeSource {
-    /// This source with another secret; the one before is accepted until `end`, or not at all.
+    /// Returns this source with another secret.
+    ///
+    /// The former secret is accepted until `end`, or no longer.
     ///
     /// - Parameters:
-    ///   - secret: the new one; where it is `nil`, one is made of what `randomBytes` returns.
-    ///   - end: when the one before ceases to be accepted; `nil` means at once.
-    ///   - now: the moment.
-    ///   - randomBytes: returns as many unpredictable bytes as it is asked for.
-    /// - Returns: The source, and its new secret.
-    /// - Throws: ``RelayModel/JSONContractError`` if the scheme has no secret, or another form.
+    ///   - secret: The new secret; if it is `nil`, one is made from `randomBytes`.
+    ///   - end: When the former secret expires; `nil` means at once.
+    ///   - now: The current time.
+    ///   - randomBytes: Returns the requested number of unpredictable bytes.
+    /// - Returns: The source and its new secret.
+    /// - Throws: ``RelayModel/JSONContractError`` if the scheme has no secret, or the secret has
+    ///   another form.
     package func rotated(
         to secret: String?, formerUntil end: Timestamp?, at now: Timestamp,
         randomBytes: (Int) -> [UInt8]
@@ -199,8 +209,9 @@ extension ChangeSource {
         return (copy, new)
     }
 
-    /// Refuses secrets that are too long or could never be used; one that `former` has was saved
-    /// before there was such a rule.
+    /// Refuses secrets that are too long or could never be used.
+    ///
+    /// Secrets that `former` has are exempt, because they may have been saved before this rule.
     func checkSecrets(beside former: ChangeSource?) throws(JSONContractError) {
         let known = former?.verification.secrets.map(\.value) ?? []
         for (index, secret) in verification.secrets.enumerated() {

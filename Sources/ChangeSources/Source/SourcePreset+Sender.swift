@@ -1,14 +1,14 @@
 package import RelayModel
 
 extension SourcePreset {
-    /// The header in which senders without a signature of their own show the secret.
+    /// The header with the secret, for senders that cannot sign.
     package static let secretHeader = "X-Webhook-Secret"
 
-    /// How this preset's sender proves itself, where a source does not say otherwise: by what it
-    /// can do by itself.
+    /// The verification that this preset's sender supports by itself, used unless the source says
+    /// otherwise.
     package var usualVerification: JSONObject {
         switch self {
-        // They sign nothing, and send what headers they are told to.
+        // These senders cannot sign, but can send configured headers.
         case .supabase, .hasura, .directus, .strapi:
             ["scheme": "header", "header": .string(Self.secretHeader)]
         case .parse: ["scheme": "header", "header": "X-Parse-Webhook-Key"]
@@ -21,7 +21,9 @@ extension SourcePreset {
         }
     }
 
-    /// Whether a table that the mapping names counts: bodies of all others name theirs.
+    /// Whether a table that the mapping names is used.
+    ///
+    /// The bodies of all other presets name their table.
     var heedsTable: Bool {
         switch self {
         case .minapp, .custom, .cloudevents, .dynamodb, .cloudkit: true
@@ -31,7 +33,7 @@ extension SourcePreset {
         }
     }
 
-    /// Whether updates come without the row before them, however the sender is set up.
+    /// Whether updates always lack the row before, whatever the sender's settings.
     package var neverHasBeforeImages: Bool {
         switch self {
         case .directus, .strapi, .appwrite, .minapp, .cloudkit: true
@@ -43,7 +45,7 @@ extension SourcePreset {
 }
 
 extension VerificationScheme {
-    /// Where the secret is to be found, if it is the sender that makes it.
+    /// Where to find the secret, if the sender makes it.
     var placeOfSecret: String? {
         guard case .signature(let recipe) = self else { return nil }
         if recipe == .airtable {
@@ -60,7 +62,7 @@ extension VerificationScheme {
         return nil
     }
 
-    /// A secret made of `bytes`, in the form that the scheme wants.
+    /// Returns a secret made from `bytes`, in the form that the scheme requires.
     func secret(of bytes: [UInt8]) -> String {
         if case .standardWebhooks = self { return "whsec_" + Base64.encode(bytes) }
         return Hexadecimal.encode(bytes)

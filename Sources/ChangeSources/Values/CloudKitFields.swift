@@ -3,10 +3,12 @@ import RelayModel
 /// The fields of a record in the relay's notation, or in CloudKit's typed form
 /// `{"value": …, "type": …}` (CloudKit Web Services Reference, "Record Field Dictionary").
 enum CloudKitFields {
-    /// Reads every field for itself: one with a `value` and a `type` of CloudKit's is typed.
+    /// Parses the fields.
     ///
-    /// Where every field is an object with a `value` and at most a `type`, all are CloudKit's, and
-    /// an absent type is inferred from the value.
+    /// One with a CloudKit `type` that fits its `value` is read as typed.
+    ///
+    /// If every field is an object with a `value` and at most a `type`, all are read as CloudKit's,
+    /// and a missing type is inferred from the value.
     static func read(_ reader: JSONReader) throws(JSONContractError) -> RecordFields {
         let members = reader.object.members
         let isAllTyped = !members.isEmpty && members.allSatisfy { isTyped($0.value) }
@@ -31,8 +33,8 @@ enum CloudKitFields {
         return object.members.count == (object["type"] == nil ? 1 : 2)
     }
 
-    /// One of CloudKit's words, which fits the value; a dictionary of the application's own may
-    /// have a `type` of its own.
+    /// Returns CloudKit's type if it fits the value; an application's own dictionary may have a
+    /// member `type` too.
     private static func word(_ type: JSONValue?, of value: JSONValue?) -> FieldTypeWord? {
         guard case .string(let name)? = type, let word = FieldTypeWord(name) else { return nil }
         switch word {

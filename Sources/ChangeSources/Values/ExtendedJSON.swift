@@ -2,7 +2,7 @@ import RelayModel
 
 /// MongoDB's extended JSON v2, canonical and relaxed.
 enum ExtendedJSON {
-    /// The fields of a document.
+    /// Returns the fields of a document.
     static func fields(_ object: JSONObject) -> RecordFields {
         var fields: RecordFields = [:]
         fields.reserveCapacity(object.members.count)
@@ -10,7 +10,9 @@ enum ExtendedJSON {
         return fields
     }
 
-    /// A value; an object that only looks like a tagged one is a plain object.
+    /// Returns a value.
+    ///
+    /// An object that only resembles a typed one is a plain object.
     static func value(_ json: JSONValue) -> FieldValue {
         switch json {
         case .array(let elements): return .list(elements.map(value))
@@ -27,7 +29,7 @@ enum ExtendedJSON {
         case ("$numberLong", .string(let text), 1), ("$numberInt", .string(let text), 1):
             return Int64(text).map(FieldValue.integer)
         case ("$numberDouble", .string(let text), 1):
-            // Infinities and NaN have no place in a record.
+            // A record cannot hold infinities and NaN.
             return FieldValue(numberText: text).map { number in
                 if case .integer(let whole) = number { .double(Double(whole)) } else { number }
             } ?? .null

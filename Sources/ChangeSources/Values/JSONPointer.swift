@@ -1,12 +1,15 @@
 import RelayModel
 
-/// A place in a JSON document (RFC 6901): `/event/data/new`, or the empty text for the whole.
+/// A place in a JSON document (RFC 6901), such as `/event/data/new`, or the empty text for the
+/// whole.
 package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
     /// The unescaped reference tokens.
     let tokens: [String]
 
-    /// Reads a pointer, or returns `nil` if the text is neither empty nor begins with a slash, or
-    /// has a `~` that escapes nothing.
+    /// Parses a pointer.
+    ///
+    /// The result is `nil` if the text is too long, if it is not empty and does not begin with a
+    /// slash, or if it has an invalid escape after `~`.
     package init?(_ text: String) {
         guard !text.isEmpty else {
             tokens = []
@@ -15,7 +18,8 @@ package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= Limits.maximumNameBytes
         else { return nil }
         var tokens: [String] = []
-        // By bytes and scalars: as letters a slash and a mark that begins a name are one.
+        // By bytes and scalars: as characters, a slash and a combining mark at the start of the
+        // name would be one.
         let parts = text.utf8.dropFirst().split(
             separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         for part in parts {
@@ -39,7 +43,7 @@ package struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
         }.joined()
     }
 
-    /// The value at this place, or `nil` if there is none.
+    /// Returns the value at this place, or `nil` if there is none.
     func value(in document: JSONValue) -> JSONValue? {
         var value = document
         for token in tokens {

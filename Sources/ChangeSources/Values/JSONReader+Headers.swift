@@ -1,12 +1,12 @@
 import RelayModel
 
 extension JSONReader {
-    /// The name of an HTTP header, which must be there.
+    /// Returns the name of an HTTP header in the member `name`, which is required.
     func headerName(_ name: String) throws(JSONContractError) -> String {
         try require(name, try optionalHeaderName(name))
     }
 
-    /// The name of an HTTP header; `nil` if absent or null.
+    /// Returns the name of an HTTP header in the member `name`; `nil` if it is absent or null.
     func optionalHeaderName(_ name: String) throws(JSONContractError) -> String? {
         guard let text = try string(name) else { return nil }
         let isToken = text.utf8.allSatisfy { byte in

@@ -1,9 +1,9 @@
 package import RelayModel
 
 extension FieldValue {
-    /// Takes JSON for what it is, whatever its members are called.
+    /// Creates a value from JSON without interpreting the names of members.
     ///
-    /// A database's own JSON column may well hold `{"$date": …}`.
+    /// A database's own JSON column may contain `{"$date": …}`.
     package init(plain json: JSONValue) {
         switch json {
         case .null: self = .null
@@ -16,7 +16,7 @@ extension FieldValue {
         }
     }
 
-    /// The fields of a row, each for what it is.
+    /// Returns the fields of a row, without interpreting the names of members.
     static func fields(plain object: JSONObject) -> RecordFields {
         var fields: RecordFields = [:]
         fields.reserveCapacity(object.members.count)
@@ -24,7 +24,7 @@ extension FieldValue {
         return fields
     }
 
-    /// Reads a number of any length as text: exact if it is a 64-bit integer, else the nearest
+    /// Parses a number of any length: exactly if it is a 64-bit integer, or else as the nearest
     /// double.
     init?(numberText text: String) {
         if let integer = Int64(text) {
@@ -38,10 +38,10 @@ extension FieldValue {
         }
     }
 
-    /// This value as a part of a name, or `nil` for those that can be none.
+    /// This value as a part of a name, or `nil` if it cannot be one.
     ///
-    /// Of a number beyond 64 bits a double has the first digits only: two rows, or two users, would
-    /// have one name.
+    /// A double has only the first digits of a number beyond 64 bits, so two rows, or two users,
+    /// could get the same name.
     var nameText: String? {
         switch self {
         case .string(let text): text
@@ -59,7 +59,8 @@ extension FieldValue {
 }
 
 extension Timestamp {
-    /// Milliseconds since 1970 with what is beyond them, so that no two moments share a name.
+    /// The milliseconds since 1970, with a fraction if there is one, so that no two moments share a
+    /// name.
     var nameText: String {
         let beyond = nanoseconds % 1_000_000
         guard beyond != 0 else { return String(milliseconds) }
@@ -68,7 +69,7 @@ extension Timestamp {
         return "\(milliseconds).\(digits)"
     }
 
-    /// Creates a moment from a count since 1970 of units of which `perSecond` make a second.
+    /// Creates a moment from a count of units since 1970, of which `perSecond` make a second.
     init(count: Int64, perSecond: Int64) {
         let (quotient, remainder) = count.quotientAndRemainder(dividingBy: perSecond)
         let isBelow = remainder < 0
@@ -78,14 +79,15 @@ extension Timestamp {
                 (isBelow ? remainder + perSecond : remainder) * (1_000_000_000 / perSecond)))
     }
 
-    /// This moment if it lies in the years 0001 to 9999, else `nil`: arithmetic stays safe, and a
-    /// wrong unit shows.
+    /// This moment if it lies in the years 0001 to 9999, or else `nil`.
+    ///
+    /// So arithmetic is safe, and wrong units are detected.
     var plausible: Timestamp? { isPlausible ? self : nil }
 }
 
-/// Places, in the spellings that databases use.
+/// Locations in the notations that databases use.
 enum LocationText {
-    /// The place that `value` describes, or `nil`.
+    /// Returns the location that `value` describes, or `nil`.
     static func location(_ value: FieldValue) -> Location? {
         switch value {
         case .location(let place): place
@@ -121,7 +123,8 @@ enum LocationText {
         }
     }
 
-    /// `lat,lng`, or the well-known text `POINT(lng lat)`, also with `SRID=4326;` before it.
+    /// Parses `lat,lng`, or the well-known text `POINT(lng lat)`, optionally with `SRID=4326;`
+    /// before it.
     private static func location(_ text: String) -> Location? {
         let upper = text.uppercased()
         let shape = upper.hasPrefix("SRID=4326;") ? upper.dropFirst(10) : upper[...]

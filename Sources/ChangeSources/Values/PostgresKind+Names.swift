@@ -1,10 +1,13 @@
 extension PostgresKind {
-    /// The kind of a type by the name that PostgreSQL gives it, as `numeric(10,2)[]`, or that its
-    /// catalogue has, as `_numeric`; `nil` for those that are texts, and those that users made.
+    /// Creates the kind of a type from its name.
+    ///
+    /// The name is that which PostgreSQL shows, such as `numeric(10,2)[]`, or that of the
+    /// catalogue, such as `_numeric`. The result is `nil` for types read as text and for users' own
+    /// types.
     init?(typeName name: String) {
-        // Whoever sends may write what they like: each opening bracket looks for its end.
+        // The sender chooses the name, and each opening bracket starts a search for its end.
         guard name.utf8.count <= Self.longestName else { return nil }
-        // `timestamp(3) without time zone[]`: the number may stand in the middle.
+        // The precision may be in the middle: `timestamp(3) without time zone[]`.
         let words = name.replacing(/\([^)]*\)/, with: "")
         if words.hasSuffix("[]") {
             self = Self.list(ofType: String(words.dropLast(2)))
@@ -17,14 +20,18 @@ extension PostgresKind {
         }
     }
 
-    /// No type that is none of its user's has a longer one, with its numbers.
+    /// The maximum length of a type's name.
+    ///
+    /// No built-in type has a longer one, including its modifiers.
     private static let longestName = 128
 
     private static func list(ofType name: String) -> PostgresKind {
         .list(scalars[name] ?? .text, separator: name == "box" ? UInt8(ascii: ";") : comma)
     }
 
-    /// Users may call a type `_mood` that is no array.
+    /// Returns whether the type is built in.
+    ///
+    /// A user's type may be called `_mood` without being an array.
     private static func isBuiltIn(_ name: String) -> Bool {
         scalars[name] != nil || textsInCatalogue.contains(name)
     }

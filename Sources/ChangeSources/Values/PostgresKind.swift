@@ -1,19 +1,19 @@
 package import RelayModel
 
-/// What the values of a type of PostgreSQL are, and how they are read from the text as which it
-/// writes them.
+/// The kind of a PostgreSQL type's values, which determines how their text is read.
 package indirect enum PostgresKind: Sendable, Hashable {
     case boolean, integer, double, numeric, text, moment, json, bytes, uuid
-    /// What stands between two elements is a comma for all types but boxes, and those of users that
-    /// say otherwise (`typdelim`).
+    /// The separator is a comma for all types except boxes and users' types with another one
+    /// (`typdelim`).
     case list(PostgresKind, separator: UInt8 = PostgresKind.comma)
 
     package static let comma = UInt8(ascii: ",")
 }
 
 extension PostgresKind {
-    /// The value that `text` writes; what does not fit its type's kind stays the text, and what is
-    /// no UTF-8 the bytes.
+    /// Returns the value of `text`.
+    ///
+    /// A text that does not fit the kind stays a text, and invalid UTF-8 becomes bytes.
     package func value(of text: ArraySlice<UInt8>) -> FieldValue {
         switch self {
         case .boolean:
@@ -34,7 +34,7 @@ extension PostgresKind {
             if let list = reader.list() { return .list(list) }
         case .text: break
         }
-        // Only a database in SQL_ASCII has others: nothing of them is lost as bytes.
+        // Invalid UTF-8 comes only from a database in SQL_ASCII. As bytes, nothing of it is lost.
         return String(utf8: text).map { .string($0) } ?? .bytes(Array(text))
     }
 
@@ -50,7 +50,7 @@ extension PostgresKind {
         for byte in digits {
             guard 0x30...0x39 ~= byte else { return nil }
             let (tens, isOver) = value.multipliedReportingOverflow(by: 10)
-            // Counted below zero, where there is room for one more.
+            // Accumulated as a negative number, because the range has one more value below zero.
             let (sum, isOverToo) = tens.subtractingReportingOverflow(Int64(byte - 0x30))
             guard !isOver, !isOverToo else { return nil }
             value = sum
@@ -64,23 +64,24 @@ extension PostgresKind {
         return Hexadecimal.decode(string(text.dropFirst(2)))
     }
 
-    /// A number if one of the relay's is exactly it: a whole one of 64 bits, or a double that has
-    /// all its digits; `nil` where digits would be lost, and for NaN and infinity.
+    /// Returns the exact number: a 64-bit integer, or a double with all of its digits.
+    ///
+    /// The result is `nil` if digits would be lost, and for NaN and infinity.
     private static func exact(_ text: ArraySlice<UInt8>) -> FieldValue? {
         if let whole = integer(text) { return .integer(whole) }
         guard let written = DecimalDigits(text) else { return nil }
         if written.exponent >= 0, let whole = written.whole { return .integer(whole) }
         guard let number = Double(string(text)), number.isFinite else { return nil }
-        // What has up to 15 digits comes back from a double as it was, unless it is so near to zero
-        // that doubles have fewer there, or none.
+        // A number of up to 15 digits survives the conversion to a double and back, unless it is so
+        // close to zero that doubles have fewer digits there, or none.
         if written.digits.count <= 15, number.isNormal { return .double(number) }
         let read = DecimalDigits(Array(number.description.utf8)[...])
         return read == written ? .double(number) : nil
     }
 }
 
-/// A decimal number in the one form that equal numbers share: digits without zeros at either end,
-/// and the power of ten of the last one.
+/// A decimal number in a unique form: digits without zeros at either end, and the exponent of the
+/// last one.
 struct DecimalDigits: Hashable {
     private(set) var isNegative = false
     private(set) var digits: [UInt8] = []
@@ -117,7 +118,7 @@ struct DecimalDigits: Hashable {
         if digits.isEmpty { (isNegative, exponent) = (false, 0) }
     }
 
-    /// The number, if it is a whole one of 64 bits.
+    /// The number as a 64-bit integer, if it is one.
     var whole: Int64? {
         guard (0...18).contains(exponent), digits.count + exponent <= 19 else { return nil }
         let text = String(decoding: digits, as: UTF8.self) + String(repeating: "0", count: exponent)
@@ -125,7 +126,7 @@ struct DecimalDigits: Hashable {
     }
 }
 
-/// PostgreSQL's text of an array, as `{1,NULL,"a,b"}`, also `[0:1]={…}`.
+/// PostgreSQL's text of an array, such as `{1,NULL,"a,b"}` or `[0:1]={…}`.
 package struct ArrayText {
     private let bytes: ArraySlice<UInt8>
     private var index: Int
@@ -144,7 +145,7 @@ package struct ArrayText {
         }
     }
 
-    /// The elements, or `nil` if the text is no array.
+    /// Returns the elements, or `nil` if the text is not an array.
     package mutating func list() -> [FieldValue]? {
         guard let list = nested(depth: 0), index == bytes.endIndex else { return nil }
         return list
@@ -156,7 +157,9 @@ package struct ArrayText {
         return bytes[index]
     }
 
-    /// PostgreSQL has six dimensions at most.
+    /// Parses an array or sub-array.
+    ///
+    /// PostgreSQL allows at most six dimensions.
     private mutating func nested(depth: Int) -> [FieldValue]? {
         guard depth < 6, take() == UInt8(ascii: "{") else { return nil }
         var values: [FieldValue] = []
@@ -196,7 +199,8 @@ package struct ArrayText {
             guard let taken = take() else { return nil }
             text.append(taken)
         }
-        // What came in may have had a backslash before each mark, and so no run of them.
+        // Without its backslashes, a text may contain a run of combining marks that was not visible
+        // as one before.
         if hasEscapes, PostgresKind.string(text[...]).hasEndlessMarks { return nil }
         if isQuoted {
             guard take() != nil else { return nil }

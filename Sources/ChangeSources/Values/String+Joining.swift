@@ -1,8 +1,9 @@
 extension String {
     /// This part of a composed name with commas and backslashes escaped, so that no two keys make
-    /// one name.
+    /// the same name.
     var escapedForJoining: String {
-        // By scalars: a comma and a mark above it are one character, which is no comma.
+        // By scalars, because a comma and a combining mark are one character that is not equal to a
+        // comma.
         var text = String.UnicodeScalarView()
         for scalar in unicodeScalars {
             if scalar == "," || scalar == "\\" { text.append("\\") }

@@ -1,12 +1,13 @@
 import RelayModel
 
 extension FieldValue {
-    /// Reads a decimal: a big-endian two's complement integer times 10 to the power of -`scale`.
+    /// Creates a number from a decimal: a big-endian two's complement integer times 10 to the power
+    /// of -`scale`.
     ///
-    /// A field holds 64-bit integers and doubles. So a decimal is exact where it is a whole number
-    /// of 64 bits without a scale, or one that no double can hold; everything else is the double
-    /// nearest to it, rounded once. One of more than 1024 bytes, with a scale beyond 1000, or
-    /// beyond all doubles is `nil`.
+    /// A field holds 64-bit integers and doubles. So a decimal is exact if it is a 64-bit integer
+    /// with scale 0, or a 64-bit integer that no double can hold. Everything else becomes the
+    /// nearest double, rounded once. The result is `nil` for more than 1024 bytes, a scale beyond
+    /// ±1000, or a number beyond the range of doubles.
     init?(unscaled bytes: [UInt8], scale: Int) {
         guard !bytes.isEmpty, bytes.count <= 1024, (-1000...1000).contains(scale) else {
             return nil
@@ -21,7 +22,7 @@ extension FieldValue {
             return nil
         }
         self = .double(nearest)
-        // A whole number that is too long for a double may still be one of 64 bits.
+        // An integer that is too long for a double may still fit into 64 bits.
         guard nearest.magnitude >= 0x1p53, scale > -20 else { return }
         if scale > 0 {
             let fraction = digits.suffix(scale)
@@ -33,7 +34,7 @@ extension FieldValue {
         if let whole = Int64(sign + digits) { self = .integer(whole) }
     }
 
-    /// The decimal digits of a two's complement integer without its sign.
+    /// Returns the decimal digits of a two's complement integer, without its sign.
     private static func magnitude(of bytes: [UInt8]) -> String {
         var words = words(of: bytes)
         var groups: [String] = []
@@ -53,7 +54,7 @@ extension FieldValue {
         return groups.isEmpty ? "0" : groups.reversed().joined()
     }
 
-    /// The magnitude in 32-bit words, the highest first and not 0.
+    /// Returns the magnitude in 32-bit words, highest first, without leading zeros.
     private static func words(of bytes: [UInt8]) -> [UInt32] {
         let isNegative = (bytes.first ?? 0) >= 0x80
         let padding = [UInt8](repeating: isNegative ? 0xFF : 0, count: (4 - bytes.count % 4) % 4)
@@ -70,7 +71,7 @@ extension FieldValue {
                     carry = words[index] == 0
                 }
             }
-            // The lowest number has no positive counterpart of its length.
+            // The lowest number has no positive counterpart of the same length.
             if carry { words.insert(1, at: 0) }
         }
         return Array(words.drop { $0 == 0 })

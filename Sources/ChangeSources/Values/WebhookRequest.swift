@@ -1,14 +1,16 @@
 package import RelayModel
 
-/// One webhook as it arrived, before anybody has believed it.
+/// One webhook as it arrived, not yet verified.
 package struct WebhookRequest: Sendable {
     /// The HTTP method, in capitals.
     package var method: String
-    /// The URL that was asked for; a signature may cover it.
+    /// The requested URL, which a signature may cover.
     package var url: String
     /// The header fields.
     package var headers: WebhookHeaders
-    /// The body, byte for byte: signatures cover the bytes, not their meaning.
+    /// The raw body.
+    ///
+    /// Signatures cover the bytes, not their meaning.
     package var body: [UInt8]
     /// When the request arrived, by the relay's clock.
     package var receivedAt: Timestamp
@@ -25,19 +27,21 @@ package struct WebhookRequest: Sendable {
     }
 }
 
-/// The header fields of a webhook; their names are compared without regard to case.
+/// The header fields of a webhook.
 ///
-/// A field that occurs twice is one field with both values, joined by a comma (RFC 9110 §5.3), so
-/// that nobody can show one value to the verifier and another to the decoder.
+/// Names are compared without regard to case.
+///
+/// A field that occurs twice becomes one field with both values, joined by a comma (RFC 9110 §5.3).
+/// So no sender can show one value to the verifier and another to the decoder.
 package struct WebhookHeaders: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     private var values: [String: String] = [:]
 
-    /// Creates fields from a literal of names and values.
+    /// Creates header fields from a literal of names and values.
     package init(dictionaryLiteral elements: (String, String)...) {
         for (name, value) in elements { append(name, value) }
     }
 
-    /// Adds a field as it came.
+    /// Adds a received field.
     package mutating func append(_ name: String, _ value: String) {
         let key = name.lowercased()
         values[key] = values[key].map { "\($0), \(value)" } ?? value
@@ -48,13 +52,13 @@ package struct WebhookHeaders: Sendable, Hashable, ExpressibleByDictionaryLitera
         values[name.lowercased()]
     }
 
-    /// Whether the body is said to be an event of CloudEvents, or several.
+    /// Whether the content type declares the body to be one or several CloudEvents.
     var announceEvent: Bool {
         let type = (self["Content-Type"] ?? "").drop { $0.isWhitespace }
         return type.lowercased().hasPrefix("application/cloudevents")
     }
 
-    /// The names in lower case, in order.
+    /// The names in lower case, sorted.
     package var names: [String] {
         values.keys.sorted()
     }

@@ -1,7 +1,7 @@
-/// Whether secrets are written out.
+/// Whether secrets are included in a JSON form.
 enum SecretForm {
-    /// For the registry.
+    /// Included, for the registry.
     case included
-    /// For people.
+    /// Hidden, for display.
     case hidden
 }

@@ -1,66 +1,70 @@
 import Crypto
 import RelayModel
 
-/// How a sender's signature is put together, for every scheme that is no standard.
+/// How a sender's signature is composed, for every scheme without a standard.
 ///
-/// Appwrite, Airtable, Wilddog and many more differ only in what this says.
+/// Appwrite, Airtable, Wilddog and many others differ only in these values.
 package struct SignatureRecipe: Sendable, Hashable {
-    /// What the signature covers, in order, with nothing between but literals.
+    /// A part of what the signature covers.
     ///
-    /// Senders decide what stands between. Where headers say what happened, a ``SignatureSeam`` is
-    /// looked for.
+    /// The parts are concatenated in order, with only literals as separators.
+    ///
+    /// Senders choose the separators. If headers describe what happened, the recipe is checked for
+    /// a ``SignatureSeam``.
     package enum Part: Sendable, Hashable {
         /// A fixed text.
         case literal(String)
-        /// The value of a header, which must be there.
+        /// The value of a header, which is required.
         case header(String)
-        /// The URL as configured at the sender, else as it was asked for.
+        /// The URL as configured at the sender, or else the requested URL.
         case url
         /// The raw body.
         case body
-        /// The secret itself, for plain digests.
+        /// The secret itself, for digests without a key.
         case secret
     }
 
-    /// The digest.
+    /// The algorithm of the signature.
     package enum Algorithm: String, Sendable, Hashable, CaseIterable {
         /// HMAC with SHA-256.
         case hmacSHA256 = "hmac-sha256"
-        /// HMAC with SHA-1, for senders that know no better.
+        /// HMAC with SHA-1, for senders that support nothing better.
         case hmacSHA1 = "hmac-sha1"
-        /// SHA-256 without a key: one of the parts must be the secret.
+        /// SHA-256 without a key. One of the parts must be the secret.
         case sha256
-        /// ed25519; the secret is the public key.
+        /// Ed25519. The secret is the public key.
         case ed25519
     }
 
-    /// How a text stands for bytes.
+    /// How bytes are encoded as text.
     package enum Encoding: String, Sendable, Hashable, CaseIterable {
-        /// The bytes of the text itself; only for keys.
+        /// The bytes of the text itself; allowed only for keys.
         case utf8
-        /// Base64, also with the URL-safe letters.
+        /// Base64, including the URL-safe alphabet.
         case base64
         /// Hexadecimal digits.
         case hex
     }
 
-    /// The header that holds the signature.
+    /// The header with the signature.
     package var header: String
-    /// What stands before the signature in that header.
+    /// The text before the signature in that header.
     package var prefix: String
-    /// What is signed.
+    /// The signed parts, in order.
     package var parts: [Part]
-    /// How it is signed.
+    /// The algorithm.
     package var algorithm: Algorithm
-    /// How the secret stands for the key.
+    /// How the secret encodes the key.
     package var keyEncoding: Encoding
-    /// How the signature is written.
+    /// How the signature is encoded.
     package var output: Encoding
-    /// The URL as configured at the sender: behind a proxy the request's own differs.
+    /// The URL as configured at the sender.
+    ///
+    /// Behind a proxy, that of the request differs.
     package var url: String?
-    /// The header with whole seconds since 1970, where the signature covers a time.
+    /// The header with a time in whole seconds since 1970, if the signature covers one.
     package var timestampHeader: String?
-    /// How far that time may be from the relay's clock.
+    /// The maximum difference between that time and the relay's clock.
     package var tolerance: Duration
 
     package init(
@@ -79,14 +83,15 @@ package struct SignatureRecipe: Sendable, Hashable {
         self.tolerance = tolerance
     }
 
-    /// Airtable's: HMAC-SHA256 of the body by a key in base64, in hexadecimal digits.
+    /// Airtable's signature: HMAC-SHA256 of the body with a key in base64, in hexadecimal digits.
     package static let airtable = SignatureRecipe(
         header: "X-Airtable-Content-MAC", prefix: "hmac-sha256=", parts: [.body],
         algorithm: .hmacSHA256, keyEncoding: .base64, output: .hex)
 
-    /// Appwrite's: HMAC-SHA1 over the URL as typed at Appwrite and the body, in base64.
+    /// Returns Appwrite's signature: HMAC-SHA1 of the URL as configured at Appwrite and the body,
+    /// in base64.
     ///
-    /// Without one it is the URL of this relay that was posted to.
+    /// If `url` is `nil`, the requested URL is used.
     package static func appwrite(url: String?) -> SignatureRecipe {
         SignatureRecipe(
             header: "X-Appwrite-Webhook-Signature", parts: [.url, .body], algorithm: .hmacSHA1,
@@ -157,7 +162,7 @@ extension SignatureRecipe {
 }
 
 extension SignatureRecipe.Encoding {
-    /// The bytes that `text` stands for, or `nil` if it is not written so.
+    /// Returns the bytes that `text` encodes, or `nil` if it is malformed.
     func bytes(of text: String) -> [UInt8]? {
         switch self {
         case .utf8: Array(text.utf8)

@@ -1,16 +1,17 @@
-/// Two parts of what a signature covers, of which one may grow by what the other loses: the bytes
-/// that are signed stay the same.
+/// Two adjacent parts of a signature between which bytes could move.
+///
+/// One part may grow by what the other loses, while the signed bytes stay the same.
 struct SignatureSeam: Sendable, Hashable {
-    /// Where the part before stands in the recipe.
+    /// The index of the first part in the recipe.
     let first: Int
-    /// Where the part after stands.
+    /// The index of the second part in the recipe.
     let second: Int
-    /// The part before, in words.
+    /// The first part, in words.
     let before: String
-    /// The part after, in words.
+    /// The second part, in words.
     let after: String
 
-    /// What is wrong with it, and what is allowed.
+    /// What is wrong, and what is allowed.
     var reason: String {
         "\(after) stands beside \(before) (parts[\(first)]) with no line break between, "
             + "so that bytes could move from one to the other under the same signature; allowed is "
@@ -19,11 +20,11 @@ struct SignatureSeam: Sendable, Hashable {
 }
 
 extension SignatureRecipe {
-    /// The first two neighbours that nothing holds apart, of which one at least is a header whose
-    /// name begins with `prefix`; `nil` if there are none.
+    /// Returns the first two adjacent parts without a safe separator, at least one of which is a
+    /// header whose name begins with `prefix`; `nil` if there are none.
     ///
-    /// No header's value can have a line break, and no other text is out of reach of every value.
-    /// The body may have some: it is held apart from both sides, since it stands among headers.
+    /// Only a line break is a safe separator, because no header's value can contain one. The body
+    /// can, but a line break on each side separates it as well, because its neighbours are headers.
     func seam(ofHeaders prefix: String) -> SignatureSeam? {
         var before: (index: Int, name: String, counts: Bool)?
         var isHeldApart = false
@@ -34,7 +35,8 @@ extension SignatureRecipe {
             case .literal(let text):
                 isHeldApart = isHeldApart || text.utf8.contains { $0 == 0x0A || $0 == 0x0D }
                 continue
-            // The same for every request: bytes may move across it, and cannot become part of it.
+            // The secret is the same for every request. Bytes may move across it but cannot become
+            // part of it.
             case .secret: continue
             case .header(let header):
                 name = "the header \(header)"

@@ -1,15 +1,17 @@
 import Crypto
 package import RelayModel
 
-/// A secret that a source and the relay share; nothing that prints it shows it.
+/// A secret that a source and the relay share.
+///
+/// Printing it shows only a placeholder.
 package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
     CustomDebugStringConvertible, CustomReflectable
 {
-    /// The secret as it was agreed upon, with its prefix (`whsec_`) where the scheme has one.
+    /// The secret as agreed with the sender, including the prefix (`whsec_`) if the scheme has one.
     package let value: String
-    /// When it ceases to be accepted; `nil` means never.
+    /// When the secret expires; `nil` means never.
     ///
-    /// While a secret is being replaced, the older one has an end and the newer one has none.
+    /// While a secret is being replaced, the former one has an end and the new one has none.
     package let until: Timestamp?
 
     package init(_ value: String, until: Timestamp? = nil) {
@@ -17,34 +19,38 @@ package struct SourceSecret: Sendable, Hashable, CustomStringConvertible,
         self.until = until
     }
 
-    /// No header carries a longer one, and all of a container's are in memory at once.
+    /// The maximum size of a secret.
+    ///
+    /// No header carries a longer one, and all secrets of a container are in memory at once.
     private static let maximumBytes = 8192
 
-    /// What the length of a secret must be, if that of `text` is not that.
+    /// Returns the rule for the length of a secret, if `text` breaks it.
     static func ruleBroken(byLengthOf text: String) -> String? {
         text.utf8.count > maximumBytes ? "must be at most \(maximumBytes) bytes" : nil
     }
 
-    /// What stands in the place of a secret where a source is shown.
+    /// The text that is shown instead of a secret.
     static let placeholder = "(hidden)"
 
-    /// A placeholder.
+    /// The placeholder.
     package var description: String { Self.placeholder }
 
-    /// A placeholder.
+    /// The placeholder.
     package var debugDescription: String { description }
 
     /// A mirror without children.
     package var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// Whether the secret is accepted at `moment`.
+    /// Returns whether the secret is accepted at `moment`.
     func isLive(at moment: Timestamp) -> Bool {
         until.map { moment < $0 } ?? true
     }
 }
 
 extension ConstantTime {
-    /// Whether both are the same text; the length of neither shows, since digests are compared.
+    /// Returns whether both texts are equal.
+    ///
+    /// Their lengths do not affect the time, because digests are compared.
     static func equal(_ left: String, _ right: String) -> Bool {
         equal(
             Array(SHA256.hash(data: Array(left.utf8))),

@@ -1,18 +1,18 @@
 import RelayModel
 
-/// The words for ``VerificationScheme`` in JSON.
+/// The names of ``VerificationScheme`` in JSON.
 private enum SchemeName: String, CaseIterable {
     case none, standardWebhooks, header, bearer, minapp, appwrite, airtable, signature
 }
 
 extension SourceVerification {
-    /// Reads `{"scheme": …, "secrets": […]}`.
+    /// Parses `{"scheme": …, "secrets": […]}`.
     init(reader: JSONReader) throws(JSONContractError) {
         let scheme = try Self.scheme(reader: reader)
         self.init(scheme, secrets: try Self.secrets(reader, scheme: scheme))
     }
 
-    /// Reads the scheme with its own members.
+    /// Parses the scheme with its own members.
     static func scheme(reader: JSONReader) throws(JSONContractError) -> VerificationScheme {
         let name: SchemeName = try reader.require("scheme", try reader.choice("scheme"))
         let scheme: VerificationScheme
@@ -81,7 +81,9 @@ extension SourceVerification {
 }
 
 extension VerificationScheme {
-    /// What a secret must be, if `secret` is not that; the text never shows the secret.
+    /// Returns the rule that `secret` breaks, if there is one.
+    ///
+    /// The text never contains the secret.
     func ruleBroken(bySecret secret: String) -> String? {
         switch self {
         case .standardWebhooks:
@@ -96,8 +98,10 @@ extension VerificationScheme {
         }
     }
 
-    /// What a secret that is saved must be besides, because anybody knew it or no sender could use
-    /// it; one that was saved before is read still.
+    /// Returns the further rule that a new secret breaks, if there is one: the secret is publicly
+    /// known, or no sender could use it.
+    ///
+    /// Secrets from before these rules can still be loaded.
     func ruleBroken(bySavingSecret secret: String) -> String? {
         if let rule = SourceSecret.ruleBroken(byLengthOf: secret) { return rule }
         if secret == SourceSecret.placeholder {
@@ -143,8 +147,10 @@ extension SignatureRecipe {
         "header", "prefix", "parts", "algorithm", "keyEncoding", "output", "url",
         "timestampHeader", "toleranceSeconds",
     ]
-    /// Parts are put together in memory for each webhook: a body that stood there very often, as
-    /// nobody signs it, would take all there is.
+    /// The maximum number of parts.
+    ///
+    /// They are concatenated in memory for each webhook, before it is verified, so a body that was
+    /// repeated many times would exhaust the memory.
     private static let maximumParts = 32
 
     init(reader: JSONReader) throws(JSONContractError) {
@@ -230,7 +236,7 @@ extension SignatureRecipe.Part {
 }
 
 extension JSONReader {
-    /// `toleranceSeconds`, 1 to 3600; five minutes unless given (Standard Webhooks 1.0).
+    /// Parses `toleranceSeconds`, 1 to 3600; five minutes by default (Standard Webhooks 1.0).
     func tolerance() throws(JSONContractError) -> Duration {
         guard let seconds = try integer("toleranceSeconds") else {
             return Limits.webhookSignatureTolerance

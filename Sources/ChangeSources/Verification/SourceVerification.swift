@@ -2,24 +2,24 @@ import RelayModel
 
 /// How a source proves that a webhook is its own.
 package struct SourceVerification: Sendable, Hashable {
-    /// The rule.
+    /// The verification scheme.
     package var scheme: VerificationScheme
-    /// The secrets that are accepted: two while one replaces the other, none without a rule.
+    /// The accepted secrets: two while one replaces the other, and none for the scheme `none`.
     package var secrets: [SourceSecret]
 
-    /// Combines a rule and its secrets.
+    /// Combines a scheme and its secrets.
     package init(_ scheme: VerificationScheme, secrets: [SourceSecret] = []) {
         self.scheme = scheme
         self.secrets = secrets
     }
 
-    /// The most secrets that are accepted at once.
+    /// The maximum number of secrets that are accepted at once.
     package static let maximumSecrets = 2
 }
 
-/// The rules by which webhooks are verified.
+/// The schemes by which webhooks are verified.
 package enum VerificationScheme: Sendable, Hashable {
-    /// Everything is believed: for sources that only the relay's own network can reach.
+    /// Everything is accepted, for sources that only the relay's own network can reach.
     case none
     /// Standard Webhooks 1.0: HMAC-SHA256 (`v1`) or ed25519 (`v1a`) over ID, timestamp and body.
     case standardWebhooks(tolerance: Duration)
@@ -29,13 +29,15 @@ package enum VerificationScheme: Sendable, Hashable {
     case bearer
     /// The whole body is a JSON Web Token, signed with HS256 (Minapp).
     case tokenBody
-    /// A signature over parts of the request, put together as the recipe says.
+    /// A signature over parts of the request, composed as the recipe says.
     case signature(SignatureRecipe)
 }
 
 extension VerificationScheme {
-    /// The headers that a signature covers, in small letters; `nil` where the request shows the
-    /// secret itself, so that who copied it can write what they like anyway.
+    /// The headers that a signature covers, in lower case.
+    ///
+    /// It is `nil` if the request shows the secret itself: an attacker who copied a request could
+    /// then write any headers anyway.
     var coveredHeaders: Set<String>? {
         switch self {
         case .none, .header, .bearer: return nil
@@ -52,7 +54,7 @@ extension VerificationScheme {
         }
     }
 
-    /// The index of the secret that fits `request`.
+    /// Returns the index of the secret that fits `request`.
     func fittingSecret(
         _ request: WebhookRequest, among secrets: [SourceSecret]
     ) throws(VerificationError) -> Int {
@@ -79,7 +81,7 @@ extension VerificationScheme {
         }
     }
 
-    /// Compares with every secret, so that the time does not tell which one was near.
+    /// Compares with every secret, so that the time does not reveal which one matched.
     private static func index(
         of value: String, among secrets: [SourceSecret], header: String
     ) throws(VerificationError) -> Int {
@@ -94,13 +96,14 @@ extension VerificationScheme {
 }
 
 extension WebhookHeaders {
-    /// The value of a header that verification cannot do without.
+    /// Returns the value of a required header.
     func required(_ name: String) throws(VerificationError) -> String {
         guard let value = self[name], !value.isEmpty else { throw .missingHeader(name) }
         return value
     }
 
-    /// Checks that the header `name` holds a whole number of seconds since 1970 near `now`.
+    /// Checks that the header `name` holds a whole number of seconds since 1970 close to `now`, and
+    /// returns its text.
     func checkTimestamp(
         _ name: String, now: Timestamp, tolerance: Duration
     ) throws(VerificationError) -> String {

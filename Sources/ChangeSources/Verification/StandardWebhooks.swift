@@ -1,32 +1,32 @@
 import Crypto
 import RelayModel
 
-/// Standard Webhooks 1.0: the signature covers ID, timestamp and the raw body.
+/// Standard Webhooks 1.0: the signature covers the ID, the timestamp and the raw body.
 ///
-/// Svix, of which the standard was made, and those who send by it sign the same under names of
-/// their own (`svix-id`), which are read where the standard's are not there.
+/// The standard is based on Svix. Svix and its users sign in the same way but use their own header
+/// names (`svix-id`), which are read if the standard's are absent.
 package enum StandardWebhooks {
-    /// The header with the message's ID, the same on every attempt.
+    /// The header with the message's ID, which is the same on every attempt.
     package static let idHeader = "webhook-id"
     /// The header with the time of this attempt, in whole seconds since 1970.
     package static let timestampHeader = "webhook-timestamp"
-    /// The header with one signature or more, a space between.
+    /// The header with one or more signatures, separated by spaces.
     package static let signatureHeader = "webhook-signature"
-    /// The same in Svix's own names.
+    /// The header with the message's ID under Svix's own name.
     package static let svixIDHeader = "svix-id"
-    /// The lengths that the standard allows for a symmetric key.
+    /// The allowed lengths of a symmetric key, in bytes.
     package static let keyBytes = 24...64
 
-    /// What was signed, and the signatures that came with it.
+    /// The signed bytes, and the signatures that came with them.
     struct Signed {
         let bytes: [UInt8]
-        /// Where the signatures stood.
+        /// The header with the signatures.
         let header: String
         let signatures: [(version: Substring, value: [UInt8])]
     }
 
-    /// The value of `webhook-signature` that a sender with `secret` (`whsec_…`) would send, or
-    /// `nil` if the secret is not one.
+    /// Returns the value of `webhook-signature` that a sender with `secret` (`whsec_…`) would send,
+    /// or `nil` if the secret is malformed.
     package static func signature(
         id: String, timestamp: String, body: [UInt8], secret: String
     ) -> String? {
@@ -40,7 +40,8 @@ package enum StandardWebhooks {
         _ request: WebhookRequest, tolerance: Duration
     ) throws(VerificationError) -> Signed {
         let headers = request.headers
-        // One of the standard's beside them would have to be signed as such.
+        // If any of the standard's headers is present, the request must be signed under the
+        // standard's names.
         let isSvix = [idHeader, timestampHeader, signatureHeader].allSatisfy { headers[$0] == nil }
         let names: (id: String, timestamp: String, signature: String) =
             isSvix && headers[svixIDHeader] != nil
@@ -76,7 +77,7 @@ package enum StandardWebhooks {
 
     static let signatureRule = "\"v1,\" and an HMAC-SHA256 in Base64"
 
-    /// Whether a signature could be one of some key.
+    /// Returns whether a signature has the right form for some key.
     private static func isWellFormed(_ version: Substring, _ value: [UInt8]) -> Bool {
         version == "v1" && value.count == SHA256.byteCount || version == "v1a" && value.count == 64
     }
@@ -85,10 +86,12 @@ package enum StandardWebhooks {
         Array("\(id).\(timestamp).".utf8) + body
     }
 
-    /// A hostile header may list thousands; a sender that rotates lists two.
+    /// Returns the first signatures.
+    ///
+    /// A hostile header may list thousands; a sender that rotates its secret lists two.
     private static func signatures(in header: String) -> [(version: Substring, value: [UInt8])] {
         header.split(separator: " ").prefix(8).compactMap { entry in
-            // A header that occurred twice was joined by a comma and a space.
+            // If a header occurred twice, its values were joined by a comma and a space.
             let parts = entry.split(separator: ",", maxSplits: 1)
             guard parts.count == 2, let value = Base64.decode(parts[1].trimmingCommas) else {
                 return nil
@@ -98,14 +101,14 @@ package enum StandardWebhooks {
     }
 }
 
-/// A key of Standard Webhooks, told apart by its prefix.
+/// A key of Standard Webhooks, whose prefix tells its kind.
 enum StandardWebhooksKey {
     /// `whsec_…`, for HMAC-SHA256.
     case symmetric([UInt8])
     /// `whpk_…`, an ed25519 public key.
     case verifying([UInt8])
 
-    /// Reads a key, or returns `nil` if the prefix is unknown or the length not allowed.
+    /// Parses a key, or returns `nil` if the prefix is unknown or the length not allowed.
     init?(_ text: String) {
         if text.hasPrefix("whsec_"), let key = Base64.decode(text.dropFirst("whsec_".count)),
             StandardWebhooks.keyBytes.contains(key.count)
@@ -120,7 +123,9 @@ enum StandardWebhooksKey {
         }
     }
 
-    /// Whether `value` is this key's signature of `bytes`; unknown versions never fit.
+    /// Returns whether `value` is this key's signature of `bytes`.
+    ///
+    /// Unknown versions never fit.
     func fits(_ version: Substring, _ value: [UInt8], _ bytes: [UInt8]) -> Bool {
         switch (self, version) {
         case (.symmetric(let key), "v1"):
@@ -136,7 +141,7 @@ enum StandardWebhooksKey {
 }
 
 extension Substring {
-    /// This text without commas at its end.
+    /// This text without trailing commas.
     var trimmingCommas: Substring {
         var rest = self
         while rest.last == "," { rest.removeLast() }

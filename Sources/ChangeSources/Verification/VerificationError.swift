@@ -1,40 +1,40 @@
 import RelayModel
 
-/// Why a webhook is not believed; the answer is 401.
+/// The reason why a webhook is not accepted; the answer is 401.
 ///
-/// It names the part that failed and never a secret, a signature or a computed value.
+/// It names the part that failed, but never contains a secret, a signature or a computed value.
 package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A header that the scheme needs is absent or empty.
     case missingHeader(String)
-    /// A header is there and cannot be read; `rule` says what is allowed.
+    /// A header is malformed; `rule` says what is allowed.
     case malformedHeader(String, rule: String)
-    /// The signed timestamp lies further back than the tolerance.
+    /// The signed timestamp is older than the tolerance.
     case timestampTooOld(header: String, tolerance: Duration)
-    /// The signed timestamp lies further ahead than the tolerance.
+    /// The signed timestamp is further in the future than the tolerance.
     case timestampTooNew(header: String, tolerance: Duration)
-    /// No signature fits any live secret.
+    /// No signature fits any valid secret.
     case signatureMismatch(header: String)
-    /// The static secret or bearer token is another one.
+    /// The static secret or bearer token is wrong.
     case secretMismatch(header: String)
     /// The body is not a signed token.
     case malformedToken
-    /// The token names another algorithm than the configured one.
+    /// The token names an algorithm other than the configured one.
     case tokenAlgorithm
-    /// The token's signature fits no live secret.
+    /// The token's signature fits no valid secret.
     case tokenMismatch
-    /// Every secret of the source has ended.
+    /// Every secret of the source has expired.
     case noLiveSecret
-    /// A header says what happened, and the signature does not cover it.
+    /// A header describes what happened, but the signature does not cover it.
     case unsignedHeader(String)
-    /// A header says what happened, and bytes could move between it and another part.
+    /// A header describes what happened, but bytes could move between it and another part.
     case movableHeader(reason: String)
 
-    /// What to check where the secret may be another one.
+    /// What to check if the secret may be wrong.
     private static let secret =
         "check that the sender has the one that belfry sources set or rotate showed last"
 
-    /// What to check of a signature in a header: the secret, where its sender makes it itself, and
-    /// what is often signed, or signed with, in the place of what should be.
+    /// Returns what to check about a signature in the header: the secret, if the sender makes it,
+    /// and common mistakes about what is signed, or with which key.
     private static func checks(of header: String) -> String {
         switch header {
         case SignatureRecipe.airtable.header:
@@ -50,7 +50,7 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
         }
     }
 
-    /// One sentence for people.
+    /// The error in one sentence.
     package var description: String {
         switch self {
         case .missingHeader(let name): "the header \(name) is missing"
@@ -81,12 +81,12 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
     }
 }
 
-/// What made a webhook believable.
+/// How a webhook was verified.
 package struct VerificationOutcome: Sendable, Hashable {
-    /// Which of the source's secrets fitted, counted from 0; `nil` for a source without any.
+    /// The index of the secret that fitted, from 0; `nil` for a source without secrets.
     package let secretIndex: Int?
 
-    /// Records which secret fitted.
+    /// Creates the outcome with the index of the secret that fitted.
     package init(secretIndex: Int?) {
         self.secretIndex = secretIndex
     }

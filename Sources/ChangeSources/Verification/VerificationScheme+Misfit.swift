@@ -1,8 +1,7 @@
 import RelayModel
 
 extension VerificationScheme {
-    /// The member because of which no sender could prove itself, and what is allowed; `nil` where
-    /// there is none.
+    /// The member that no sender could satisfy, and what is allowed; `nil` if there is none.
     var misfit: (member: String, reason: String)? {
         switch self {
         case .none, .standardWebhooks, .bearer, .tokenBody: nil
@@ -14,10 +13,10 @@ extension VerificationScheme {
 }
 
 extension SignatureRecipe {
-    /// The member because of which no signature could fit, and what is allowed.
+    /// The member that no signature could satisfy, and what is allowed; `nil` if there is none.
     var misfit: (member: String, reason: String)? {
         if let rule = HeaderOnItsWay(header).ruleBrokenByProof { return ("header", rule) }
-        // A value comes without the blanks around it.
+        // A header's value arrives without the blanks around it.
         if !(prefix + "x").isHeaderText(upTo: .max) {
             return ("prefix", "must have no control characters, and no blank at its beginning")
         }
@@ -65,7 +64,7 @@ extension SignatureRecipe {
     }
 }
 
-/// What becomes of a header between a sender and the relay.
+/// The fate of a header between a sender and the relay.
 private struct HeaderOnItsWay {
     private let name: String
     private let key: String
@@ -75,19 +74,19 @@ private struct HeaderOnItsWay {
         key = name.lowercased()
     }
 
-    /// Headers of one connection, which nobody hands on (RFC 9110, 7.6.1), and the host, which
-    /// HTTP/2 has in another place.
+    /// Headers of a single connection, which are not forwarded (RFC 9110, 7.6.1), and the host,
+    /// which HTTP/2 sends elsewhere.
     private static let ofConnections: Set<String> = [
         "connection", "host", "http2-settings", "keep-alive", "proxy-connection", "te", "trailer",
         "transfer-encoding", "upgrade",
     ]
 
-    /// What the relay reads by itself.
+    /// Headers that the relay interprets itself.
     private static let ofBodies: Set<String> = [
         "content-encoding", "content-length", "content-type", "expect",
     ]
 
-    /// Why no webhook comes with it as its sender wrote it.
+    /// The reason why the header never arrives as its sender wrote it; `nil` if it does.
     var ruleBroken: String? {
         if Self.ofConnections.contains(key) {
             return "\(name) is of the connection, and no part of what a webhook is verified by"
@@ -99,7 +98,7 @@ private struct HeaderOnItsWay {
         return nil
     }
 
-    /// Why no sender can prove itself by it.
+    /// The reason why no sender can prove itself with the header; `nil` if it can.
     var ruleBrokenByProof: String? {
         if let ruleBroken { return ruleBroken }
         guard Self.ofBodies.contains(key) else { return nil }
