@@ -1,7 +1,7 @@
 #include "CBuildStamp.h"
 
-// A section of its own, so that packaging can fill it without compiling anything anew. Volatile: the
-// compiler would otherwise conclude that it is always empty.
+// The stamp has its own section, so that packaging can fill it in without recompiling. It is
+// volatile because the compiler would otherwise assume that it is always empty.
 __attribute__((section("belfry_stamp"), used, retain, aligned(16)))
 static const volatile char stamp[256] = {0};
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* OpenSSL is loaded with libcurl, so its functions are looked up by name and no header of it is
- * needed. Old files (RC2, 3DES: what keychains exported for years) need its legacy provider, which
- * nobody else here should get: so everything happens in a library context of its own. */
+/* OpenSSL is loaded with libcurl, so its functions are looked up by name and its headers are not
+ * needed. Old files (RC2, 3DES: keychains exported these for years) need its legacy provider. A
+ * separate library context keeps that provider from all other code. */
 
 struct openssl {
     void *(*context_new)(void);
@@ -70,7 +70,7 @@ static int look_up(struct openssl *ssl) {
     return 1;
 }
 
-/* Empties the list of errors; whether one of them is a passphrase that does not fit the file. */
+/* Clears the error queue; returns whether one of the errors is a wrong passphrase. */
 static int take_errors(const struct openssl *ssl) {
     int is_passphrase = 0;
     for (unsigned long error; (error = ssl->next_error()) != 0;) {
@@ -80,13 +80,13 @@ static int take_errors(const struct openssl *ssl) {
     return is_passphrase;
 }
 
-/* How long a passphrase may be worked on is written in the file: up to two thousand million rounds
- * for each thing that is enciphered, which are minutes. What is saved is opened by the relay, and a
- * PEM text again by each connection to the gateway. Firefox writes 600,000 rounds, three times over;
- * OpenSSL and the keychain 2,048. */
+/* The file states how many rounds derive a key from the passphrase: up to two billion for each
+ * encrypted item, which take minutes. The relay opens a saved file, and each connection to the
+ * gateway decrypts a PEM text again, so the rounds are limited. Firefox writes three times 600,000
+ * rounds; OpenSSL and the keychain write 2,048. */
 enum { most_rounds = 3000000, deepest = 32 };
 
-/* What a number in DER asks for; any that is too large is one more than is allowed. */
+/* Returns a DER integer as a number of rounds. Too large ones become one more than the limit. */
 static long rounds_of(const unsigned char *bytes, size_t count) {
     long number = 0;
     for (size_t index = 0; index < count; index++) {
@@ -101,8 +101,8 @@ static long sum_of(long first, long second) {
     return sum > most_rounds ? most_rounds + 1 : sum;
 }
 
-/* What the numbers behind a salt ask for: of PBKDF2 and older ways the first is the rounds, and a
- * second the length of a key; of scrypt there are N, r and p, which multiply. */
+/* Returns the rounds from the numbers after a salt. For PBKDF2 and older algorithms, the first is
+ * the number of rounds, and a second one the key length. For scrypt, N, r and p are multiplied. */
 static long rounds_behind_salt(const long *numbers, int count) {
     long product = count > 0 ? numbers[0] : 0;
     for (int index = 1; count > 2 && index < 3; index++) {
@@ -113,9 +113,9 @@ static long rounds_behind_salt(const long *numbers, int count) {
     return product;
 }
 
-/* How many rounds the algorithms in a row of elements ask for together. What lies enciphered or
- * encoded within a string of bytes is not looked at. Moves `at` behind the row, which ends with
- * `end`, or, where its length is not given, with the mark of an end. */
+/* Returns the total rounds of the algorithms in a sequence of DER elements. Contents of octet
+ * strings are not examined. Moves `at` past the sequence, which ends at `end` or, if its length is
+ * indefinite, with an end-of-contents marker. */
 static long rounds_in(const unsigned char **at, const unsigned char *end, int is_open, int depth) {
     long sum = 0, numbers[3];
     int follows_salt = 0, count = 0;
@@ -124,7 +124,7 @@ static long rounds_in(const unsigned char **at, const unsigned char *end, int is
         size_t length = (*at)[1];
         *at += 2;
         if (is_open && tag == 0 && length == 0) break;
-        /* Tags of several bytes have no place in these files. */
+        /* Multi-byte tags do not occur in these files. */
         if ((tag & 0x1F) == 0x1F) return most_rounds + 1;
         int has_no_length = length == 0x80;
         if (length > 0x80) {
@@ -161,7 +161,7 @@ static long rounds_of_element(const unsigned char *bytes, long count) {
     return rounds_in(&at, bytes + count, 0, 0);
 }
 
-/* The same of an object of OpenSSL's, as it would write it. */
+/* Returns the rounds of an OpenSSL object, from its encoded form. */
 static long rounds_of_object(const struct openssl *ssl, const void *object,
                              int (*encode)(const void *, unsigned char **)) {
     unsigned char *bytes = NULL;
@@ -181,8 +181,8 @@ static long rounds_of_bags(const struct openssl *ssl, void *bags) {
     return sum;
 }
 
-/* Whether a PKCS#12 file can be opened in an acceptable time: first what stands open in it, and then
- * what is within, which is deciphered for it. */
+/* Returns whether a PKCS#12 file can be opened in an acceptable time. Checks the unencrypted parts
+ * first, then decrypts the others and checks their contents. */
 static int is_acceptable(const struct openssl *ssl, void *file, const char *passphrase) {
     void *safes = ssl->pkcs12_safes(file);
     int count = safes ? ssl->stack_count(safes) : 0;
@@ -195,7 +195,7 @@ static int is_acceptable(const struct openssl *ssl, void *file, const char *pass
         void *safe = ssl->stack_value(safes, index);
         sum = sum_of(sum, rounds_of_bags(ssl, ssl->safe_bags(safe)));
         sum = sum_of(sum, rounds_of_bags(ssl, ssl->safe_open(safe, passphrase, -1)));
-        /* An empty passphrase may be none. */
+        /* An empty passphrase may mean none at all. */
         if (!*passphrase)
             sum = sum_of(sum, rounds_of_bags(ssl, ssl->safe_open(safe, NULL, -1)));
     }
@@ -204,20 +204,20 @@ static int is_acceptable(const struct openssl *ssl, void *file, const char *pass
     return sum <= most_rounds;
 }
 
-/* The same of a PEM text, in which the key may be enciphered. */
+/* Returns whether a PEM text, with a possibly encrypted key, opens in an acceptable time. */
 static int is_acceptable_text(const struct openssl *ssl, const void *pem, size_t count) {
     void *in = ssl->bio_of(pem, (int)count);
     char *name, *header;
     unsigned char *bytes;
     long length, sum = 0;
     for (long left; in && (left = ssl->bio_ctrl(in, memory_left, 0, NULL)) > 0;) {
-        /* What cannot be read is passed over, as whoever looks for the key does. */
+        /* Unreadable blocks are skipped, as OpenSSL does when it looks for the key. */
         if (!ssl->read_block(in, &name, &header, &bytes, &length)) {
             if (ssl->bio_ctrl(in, memory_left, 0, NULL) >= left) break;
             continue;
         }
-        /* A block that is enciphered by its header takes one round; what is enciphered once more
-         * within it does not show. */
+        /* A block encrypted by its header takes one round. A second encryption within it would be
+         * invisible here, so a block whose name also says ENCRYPTED is refused. */
         if (*header)
             sum = strstr(name, "ENCRYPTED") ? most_rounds + 1 : sum;
         else if (!strstr(name, "CERTIFICATE"))
@@ -304,7 +304,7 @@ int ccurl_certificate_check(const void *pem, size_t count, const char *passphras
     if (!is_acceptable_text(&ssl, pem, count)) return CCURL_CERTIFICATE_TOO_DEAR;
     void *first = ssl.bio_of(pem, (int)count), *second = ssl.bio_of(pem, (int)count);
     void *certificate = first ? ssl.read_certificate(first, NULL, NULL, NULL) : NULL;
-    /* Without a passphrase OpenSSL would ask for one at the terminal. */
+    /* Without a passphrase argument, OpenSSL would ask for one at the terminal. */
     void *key =
         second ? ssl.read_key(second, NULL, NULL, (void *)passphrase, NULL, NULL) : NULL;
     int result = CCURL_CERTIFICATE_GOOD;

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* Some calls that libcurl makes to its HTTP/2 library, nghttp2, go through this file: a symbol of
- * the program comes before the same symbol of a library. What is not mended here is passed on
- * unchanged; a libcurl that calls none, or cannot be stood in for, is used as it is.
+/* Intercepts some calls of libcurl to its HTTP/2 library, nghttp2: a symbol of the program takes
+ * precedence over the same symbol of a library. Calls that need no correction are forwarded
+ * unchanged. A libcurl that makes no such calls, or whose calls cannot be intercepted, works as
+ * usual.
  *
- * Nothing of nghttp2's headers is needed: these functions, and the beginning of a frame, have been
- * the same in all of its releases, and the other types are opaque. */
+ * nghttp2's headers are not needed: these functions and the beginning of a frame are the same in
+ * all releases, and the other types are opaque. */
 
 typedef struct nghttp2_session nghttp2_session;
 typedef struct nghttp2_session_callbacks nghttp2_session_callbacks;
@@ -32,7 +33,7 @@ typedef int (*chunk_callback)(nghttp2_session *session, uint8_t flags, int32_t s
 #define HTTP_1_1_REQUIRED 13
 /* RFC 9113 section 6. */
 #define RST_STREAM 3
-/* NGHTTP2_ERR_INVALID_STATE: what is asked for cannot be done. */
+/* NGHTTP2_ERR_INVALID_STATE: the requested operation is not possible. */
 #define CANNOT (-519)
 
 static struct {
@@ -51,12 +52,12 @@ static struct {
 } real;
 
 static pthread_once_t looked_up = PTHREAD_ONCE_INIT;
-/* Frees a thread's list of refusals with the thread. */
+/* Frees a thread's list of refusals when the thread ends. */
 static pthread_key_t list_key;
 
 static void look_up(void) {
     pthread_key_create(&list_key, free);
-    /* A pointer to an object and one to a function are alike wherever dlsym exists (POSIX). */
+    /* POSIX requires of dlsym that object and function pointers have the same form. */
     *(void **)&real.submit_rst_stream = dlsym(RTLD_NEXT, "nghttp2_submit_rst_stream");
     *(void **)&real.set_stream_close =
         dlsym(RTLD_NEXT, "nghttp2_session_callbacks_set_on_stream_close_callback");
@@ -80,8 +81,8 @@ static void look_up(void) {
 
 /* MARK: Streams that have ended are not reset */
 
-/* Whether `stream` is one that both sides have ended. A request that still waits to be sent has no
- * stream either; then something is queued. */
+/* Returns whether both sides have ended `stream`. A request that still waits to be sent has no
+ * stream either, but then the outbound queue is not empty. */
 static int has_ended(nghttp2_session *session, int32_t stream) {
     return real.remote_close && real.outbound_queue_size &&
            real.remote_close(session, stream) == -1 && real.outbound_queue_size(session) == 0;
@@ -100,9 +101,9 @@ int nghttp2_submit_rst_stream(nghttp2_session *session, uint8_t flags, int32_t s
     return real.submit_rst_stream(session, flags, stream, code);
 }
 
-/* MARK: Streams that were refused are known */
+/* MARK: Refused streams are recorded */
 
-/* As many as a connection has streams; what does not fit is not known to be refused. */
+/* The number of streams of a connection. Further refusals are not recorded. */
 #define REFUSALS 1024
 struct refusal {
     void *easy;
@@ -120,12 +121,12 @@ static void note_refusal(void *easy, int how) {
     if (refusal_count < REFUSALS) refusals[refusal_count++] = (struct refusal){easy, how};
 }
 
-/* libcurl's own callback, of the first libcurl in the process. */
+/* The callback of libcurl; of the first one, if the process has several. */
 static stream_close_callback heard;
 
-/* What libcurl is told instead of `code`. A stream that was refused, or needs HTTP/1.1, it would send
- * again on another connection, which it may not open; and until all other streams have ended it
- * would keep that, and whatever it is given, waiting. */
+/* Returns the error code that libcurl gets instead of `code`. libcurl would repeat a refused
+ * stream, or one that needs HTTP/1.1, on another connection, which it is not allowed to open.
+ * Until all other streams have ended, it would hold back that request and all new ones. */
 static uint32_t told(uint32_t code) {
     return code == REFUSED_STREAM || code == HTTP_1_1_REQUIRED ? CANCEL : code;
 }
@@ -133,7 +134,7 @@ static uint32_t told(uint32_t code) {
 static int hear_stream_close(nghttp2_session *session, int32_t stream, uint32_t code,
                              void *context) {
     if (code == REFUSED_STREAM) {
-        /* libcurl ties a stream to its easy handle by this; anything else is nobody's. */
+        /* libcurl stores the stream's easy handle here; NULL means that the stream has none. */
         void *easy = real.stream_user_data(session, stream);
         int how = real.requests_allowed(session) ? CCURL_STREAM_REFUSED : CCURL_BEYOND_GOAWAY;
         if (easy) note_refusal(easy, how);
@@ -157,14 +158,14 @@ void nghttp2_session_callbacks_set_on_stream_close_callback(
     real.set_stream_close(callbacks, is_heard ? hear_stream_close : callback);
 }
 
-/* MARK: A goodbye is heard when it is said */
+/* MARK: A GOAWAY is noticed at once */
 
 static __thread int said_goodbye;
 
-/* libcurl's own callback, of the first libcurl in the process. */
+/* The callback of libcurl; of the first one, if the process has several. */
 static frame_recv_callback heard_frames;
 
-/* The beginning of RST_STREAM as nghttp2 shows it. */
+/* The beginning of an RST_STREAM frame in nghttp2's form. */
 struct reset_frame {
     size_t length;
     int32_t stream;
@@ -172,11 +173,12 @@ struct reset_frame {
     uint32_t code;
 };
 
-/* libcurl lets what it is given wait for the streams that are open, once a GOAWAY was received: for
- * as long as one of them is not answered.
+/* Notices the end of a connection, and hides resets without an error from libcurl.
  *
- * It forgets an answer that a reset without an error follows, as one to a request that was not read
- * to its end (RFC 9113 section 8.1), and would send the request again. */
+ * After a GOAWAY, libcurl would hold back new requests until all open streams have been answered.
+ *
+ * A reset without an error follows an answer to a request that was not read to its end (RFC 9113
+ * section 8.1). libcurl would discard that answer and send the request again. */
 static int hear_frame(nghttp2_session *session, const void *frame, void *context) {
     const struct reset_frame *reset = frame;
     if (!real.requests_allowed(session)) said_goodbye = 1;
@@ -203,7 +205,7 @@ __attribute__((visibility("default"))) ssize_t nghttp2_session_mem_recv(nghttp2_
                                                                         const uint8_t *bytes,
                                                                         size_t count);
 
-/* What breaks the protocol ends the connection from this side, and no frame says so. */
+/* After a protocol error, nghttp2 itself ends the connection, without receiving a frame. */
 ssize_t nghttp2_session_mem_recv(nghttp2_session *session, const uint8_t *bytes, size_t count) {
     pthread_once(&looked_up, look_up);
     if (!real.mem_recv) return CANNOT;
@@ -232,16 +234,16 @@ int ccurl_take_refusal(CURL *easy) {
     return CCURL_NOT_REFUSED;
 }
 
-/* MARK: Of an answer only what is looked at is shown */
+/* MARK: libcurl gets only the necessary parts of an answer */
 
-/* What is longer than its buffer (CURLOPT_BUFFERSIZE) libcurl reads wrongly: of long header fields
- * it takes the end first, and finds no status then; and behind a long body it leaves what it has
- * read of other answers lying, until more arrives. */
+/* libcurl mishandles answers that are longer than its buffer (CURLOPT_BUFFERSIZE). It processes the
+ * end of long header fields first and then finds no status. After a long body, it leaves other
+ * answers that it has already read unprocessed until more data arrives. */
 
-/* libcurl's own callback, of the first libcurl in the process. */
+/* The callback of libcurl; of the first one, if the process has several. */
 static header_callback heard_fields;
 
-/* The fields that are looked at, or that libcurl needs for itself. */
+/* Returns whether the relay reads a header field, or libcurl needs it. */
 static int is_wanted(const uint8_t *name, size_t length) {
     static const char *const names[] = {":status", "retry-after", "content-length"};
     for (size_t index = 0; index < sizeof names / sizeof *names; index++) {
@@ -271,7 +273,7 @@ void nghttp2_session_callbacks_set_on_header_callback(nghttp2_session_callbacks 
     real.set_header(callbacks, is_heard ? hear_field : callback);
 }
 
-/* libcurl's own callback, of the first libcurl in the process. */
+/* The callback of libcurl; of the first one, if the process has several. */
 static chunk_callback heard_chunks;
 
 static int hear_chunk(nghttp2_session *session, uint8_t flags, int32_t stream,
@@ -280,8 +282,8 @@ static int hear_chunk(nghttp2_session *session, uint8_t flags, int32_t stream,
     size_t before = received > 0 && (size_t)received > count ? (size_t)received - count : 0;
     size_t room = before < CCURL_ANSWER_LIMIT ? CCURL_ANSWER_LIMIT - before : 0;
     size_t shown = count < room ? count : room;
-    /* Newer releases of libcurl give room again themselves, for what they have seen. (Of others
-     * nghttp2 does not take it.) */
+    /* Newer releases of libcurl reopen the receive window themselves, but only for the bytes that
+     * they get, so this does it for the others. (With older releases, nghttp2 ignores this.) */
     if (shown < count && real.consume) real.consume(session, stream, count - shown);
     return shown > 0 ? heard_chunks(session, flags, stream, bytes, shown, context) : 0;
 }

@@ -15,9 +15,9 @@
 
 typedef void (*alpn_function)(const void *, const unsigned char **, unsigned *);
 
-/* libcurl does not say what ALPN chose before the answer arrives, and by then a request has gone
- * out over HTTP/1.1. OpenSSL is loaded with libcurl, so its function is looked up by name and no
- * header of it is needed. */
+/* libcurl reports the result of ALPN only with the answer, when a request may already have gone out
+ * over HTTP/1.1. OpenSSL is loaded with libcurl, so its function is looked up by name and its
+ * headers are not needed. */
 int ccurl_negotiated_http2(CURL *easy) {
     static alpn_function selected;
     if (!selected) selected = (alpn_function)dlsym(RTLD_DEFAULT, "SSL_get0_alpn_selected");

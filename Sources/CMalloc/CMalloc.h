@@ -1,7 +1,7 @@
 #ifndef BELFRY_CMALLOC_H
 #define BELFRY_CMALLOC_H
 
-/* What Swift's module of glibc leaves out. */
+/* Swift's Glibc module does not include this header. */
 #include <malloc.h>
 
 #endif

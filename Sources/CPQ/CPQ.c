@@ -12,7 +12,7 @@ int cpq_wake_create(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void cpq_wake_signal(int wake) {
     uint64_t one = 1;
-    /* A counter that is full wakes as well. */
+    /* A full counter (EAGAIN) wakes the thread as well. */
     while (write(wake, &one, sizeof one) < 0 && errno == EINTR) {
     }
 }

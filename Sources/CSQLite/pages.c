@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-// A layer below SQLite, between its pager and its own access to files. Pages of a database file
-// whose header reserves eight bytes in each page end with a checksum of the page and its number; it
-// is written with the page and compared whenever the page is read. The write-ahead log has
+// A layer below SQLite, between its pager and its file access. If the header of a database file
+// reserves eight bytes in each page, each page ends with a checksum of the page and its number. The
+// checksum is written with the page and verified whenever the page is read. The write-ahead log has
 // checksums of its own.
 
 enum { TRAILER = 8, HEADER = 100, RESERVED_AT = 20, IS_SEALED = 0x42656c66 };
@@ -32,8 +32,8 @@ static sqlite3_file *inner(sqlite3_file *file) {
     return (sqlite3_file *)((struct page_file *)file + 1);
 }
 
-// For each state another word gives another state, and the other way round: one changed word always
-// shows.
+// For a given state, different words lead to different states, and the same holds for a given word
+// and different states. So a single changed word is always detected.
 static uint64_t stir(uint64_t state, uint64_t word) {
     state = (state ^ word) * 0x9e3779b97f4a7c15u;
     return state << 29 | state >> 35;
@@ -98,7 +98,7 @@ static int read_part(struct page_file *file, void *bytes, int amount, sqlite3_in
 static int page_read(sqlite3_file *base, void *bytes, int amount, sqlite3_int64 offset) {
     struct page_file *file = (struct page_file *)base;
     sqlite3_file *next = inner(base);
-    // The header is looked at before the file is locked, when its page may be half written.
+    // SQLite reads the header before it locks the file, when the page may be half written.
     int is_header = offset + amount <= HEADER;
     if (file->is_sealed && file->page_size && !is_header && !is_page(amount, offset)
         && offset / file->page_size == (offset + amount - 1) / file->page_size) {
@@ -125,7 +125,7 @@ static int page_write(sqlite3_file *base, const void *bytes, int amount, sqlite3
     }
     errno = 0;
     int result = next->pMethods->xWrite(next, bytes, amount, offset);
-    // SQLite knows a full disk, and not a used up quota, which passes just as well.
+    // SQLite recognises a full disk but not an exceeded quota, which is just as temporary.
     return (result & 0xff) == SQLITE_IOERR && errno == EDQUOT ? SQLITE_FULL : result;
 }
 
@@ -187,7 +187,8 @@ static int page_device(sqlite3_file *file) {
 static int page_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **at) {
     errno = 0;
     int result = inner(file)->pMethods->xShmMap(inner(file), region, size, extend, at);
-    // Making the file fails for want of room as growing it does, and SQLite tells that of one only.
+    // Creating the file can fail for lack of space, just as growing it can, but SQLite reports only
+    // the latter as such.
     int is_full = errno == ENOSPC || errno == EDQUOT;
     return (result & 0xff) == SQLITE_IOERR && is_full ? SQLITE_IOERR_SHMSIZE : result;
 }
@@ -204,7 +205,7 @@ static int page_shm_unmap(sqlite3_file *file, int deletes) {
     return inner(file)->pMethods->xShmUnmap(inner(file), deletes);
 }
 
-// What is mapped would be read without us.
+// Memory-mapped pages would be read without verification.
 static int page_fetch(sqlite3_file *file, sqlite3_int64 offset, int amount, void **bytes) {
     (void)file, (void)offset, (void)amount;
     *bytes = NULL;

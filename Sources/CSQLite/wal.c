@@ -29,7 +29,7 @@ static int equals(const uint32_t sum[2], const unsigned char *stored) {
     return sum[0] == big_endian(stored) && sum[1] == big_endian(stored + 4);
 }
 
-// The number of the broken frame, 0 if there is none that matters.
+// Returns the number of the broken frame; 0 if there is none that matters.
 static long long scan(FILE *file, const unsigned char *header, unsigned char *frame, size_t page) {
     int is_big = header[3] & 1;
     uint32_t sum[2] = {0, 0};
@@ -40,13 +40,13 @@ static long long scan(FILE *file, const unsigned char *header, unsigned char *fr
     unsigned char last[8];
     memcpy(last, header + 24, 8);
     for (long long number = 1; fread(frame, FRAME_HEADER + page, 1, file) == 1; number++) {
-        // A frame with other salts is left over from before the log was started anew.
+        // A frame with other salts is left over from before the log was restarted.
         if (memcmp(frame + 8, header + 16, 8) != 0) {
             if (is_intact) broken = number;
             is_intact = follows_commit = 0;
             continue;
         }
-        // A frame's checksum goes on from the one before, as it is stored there.
+        // A frame's checksum continues that of the frame before, as stored there.
         sum[0] = big_endian(last);
         sum[1] = big_endian(last + 4);
         add(sum, is_big, frame, 8);

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What `deploy/package` wrote into the finished executable: lines of text that end with a zero.
+/// Returns what `deploy/package` wrote into the finished executable: lines of text, terminated by a
+/// zero byte.
 ///
-/// Empty in an executable that was only built. It is never NULL.
+/// It is empty in an executable that was not packaged, and never NULL.
 const char *belfry_build_stamp(void);

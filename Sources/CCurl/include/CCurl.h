@@ -10,7 +10,7 @@ const curl_version_info_data *ccurl_version(void);
 CURLcode ccurl_easy_set_long(CURL *easy, CURLoption option, long value);
 CURLcode ccurl_easy_set_pointer(CURL *easy, CURLoption option, const void *value);
 CURLcode ccurl_easy_set_text(CURL *easy, CURLoption option, const char *value);
-/* libcurl keeps a copy of the bytes. */
+/* libcurl copies the bytes. */
 CURLcode ccurl_easy_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count);
 
 typedef size_t (*ccurl_write_function)(char *bytes, size_t size, size_t count, void *context);
@@ -40,12 +40,12 @@ CURLcode ccurl_message_result(const CURLMsg *message);
 
 CURLSHcode ccurl_share_tls_sessions(CURLSH *share);
 
-/* What TLS agreed on for the connection of `easy`, readable while a request is on it:
- * 1 HTTP/2, 0 anything else, -1 not to be found out (another TLS library than OpenSSL). */
+/* Returns the protocol that TLS negotiated for the connection of `easy`, during a request:
+ * 1 HTTP/2, 0 another one, -1 unknown (a TLS library other than OpenSSL). */
 int ccurl_negotiated_http2(CURL *easy);
 
-/* How the gateway refused a stream, which is proof that it did not process the request (RFC 9113
- * section 8.7). libcurl's HTTP/2 library knows it, and libcurl does not pass it on. */
+/* How the gateway refused a stream, which proves that it did not process the request (RFC 9113
+ * section 8.7). libcurl's HTTP/2 library knows this, but libcurl does not pass it on. */
 enum {
     CCURL_NOT_REFUSED = 0,
     /* RST_STREAM with REFUSED_STREAM. */
@@ -53,35 +53,35 @@ enum {
     /* The stream is above the last one of a GOAWAY. */
     CCURL_BEYOND_GOAWAY = 2,
 };
-/* How many bytes of an answer's body reach libcurl. The transfer must end before that: what is kept
- * of a body is less. */
+/* The maximum number of bytes of an answer's body that reach libcurl. The caller keeps less of a
+ * body and must end the transfer before this limit. */
 #define CCURL_ANSWER_LIMIT 2048
-/* Takes note out of the refusal of what `easy` carried on this thread, if there was one. */
+/* Returns how the stream of `easy` was refused on this thread, and removes the record. */
 int ccurl_take_refusal(CURL *easy);
-/* Whether a connection whose libcurl was called on this thread since the last time takes no more
- * requests, because the gateway said so (GOAWAY) or because it is ending. */
+/* Returns whether, since the last call on this thread, a connection stopped accepting requests,
+ * because of a GOAWAY or because it is ending. */
 int ccurl_take_goodbye(void);
-/* Whether refusals are heard of; known once a connection was made. */
+/* Returns whether refusals can be recorded, which is known after the first connection. */
 int ccurl_hears_http2(void);
 
 /* Client certificates, read with the OpenSSL that libcurl uses. */
 enum {
     CCURL_CERTIFICATE_GOOD = 0,
-    /* Not a file of its kind, damaged, or enciphered in a way that this OpenSSL does not know. */
+    /* Another kind of file, damaged, or encrypted in a way that this OpenSSL does not support. */
     CCURL_CERTIFICATE_UNREADABLE = 1,
     CCURL_CERTIFICATE_WRONG_PASSPHRASE = 2,
-    /* No certificate with its own private key in it. */
+    /* There is no certificate together with its private key. */
     CCURL_CERTIFICATE_INCOMPLETE = 3,
     /* libcurl uses another TLS library. */
     CCURL_CERTIFICATE_UNCHECKED = 4,
-    /* To work out its keys from the passphrase takes too long. */
+    /* Deriving the keys from the passphrase would take too long. */
     CCURL_CERTIFICATE_TOO_DEAR = 5,
 };
-/* Turns a PKCS#12 file into PEM: certificate, chain, private key in the clear. The text must be
- * given to `ccurl_certificate_forget`. */
+/* Converts a PKCS#12 file to PEM: the certificate, its chain, and the private key, unencrypted. The
+ * caller must pass the text to `ccurl_certificate_forget`. */
 int ccurl_certificate_unpack(const void *bytes, size_t count, const char *passphrase, char **pem,
                              size_t *length);
-/* Whether a PEM text holds a certificate and its private key, which `passphrase` opens. */
+/* Checks that a PEM text has a certificate and its private key, which `passphrase` decrypts. */
 int ccurl_certificate_check(const void *pem, size_t count, const char *passphrase);
 void ccurl_certificate_forget(char *pem, size_t length);
 
@@ -90,7 +90,7 @@ void ccurl_certificate_forget(char *pem, size_t length);
 int ccurl_socket_open(const struct curl_sockaddr *address);
 void ccurl_socket_close(int descriptor);
 void ccurl_socket_cork(int descriptor, int on);
-/* Finds a dead peer: unacknowledged data or probes for `user_timeout` ms end the connection. */
+/* Detects a dead peer: data or probes unacknowledged for `user_timeout` ms end the connection. */
 void ccurl_socket_guard(int descriptor, unsigned user_timeout, int probes);
 
 /* The first three are libcurl's own (CURL_CSELECT_IN, _OUT, _ERR). */
@@ -103,10 +103,10 @@ struct ccurl_event {
     int flags;
 };
 int ccurl_poll_create(void);
-/* Watches `descriptor` for `flags`; adds it if it is new. Returns 0, or -1 with errno. */
+/* Watches `descriptor` for `flags`, adding it if it is new. Returns 0, or -1 with errno. */
 int ccurl_poll_watch(int poll, int descriptor, int flags, uint64_t key);
 void ccurl_poll_forget(int poll, int descriptor);
-/* Returns the number of events, 0 after `milliseconds` or a signal. */
+/* Waits for events and returns their number; 0 after `milliseconds` or a signal. */
 int ccurl_poll_wait(int poll, struct ccurl_event *events, int capacity, int milliseconds);
 
 int ccurl_wake_create(void);

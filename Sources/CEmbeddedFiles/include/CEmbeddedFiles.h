@@ -2,5 +2,6 @@
 
 #include <stddef.h>
 
-/// The file of this name that is part of the executable, and its length in bytes; NULL if there is none.
+/// Returns the contents of the embedded file `name`, and its length in bytes; NULL if there is
+/// none.
 const unsigned char *_Nullable belfry_embedded_file(const char *_Nonnull name, size_t *_Nonnull count);

@@ -1,6 +1,7 @@
-/* What PostgresLink uses of libpq and of CPQ, for a build without them: nothing can be connected to,
-   and whoever tries is told so. Names and values that cross no wire need not be libpq's. All of it is
-   inline, so that nothing clashes with libpq where that is linked. */
+/* Replaces the parts of libpq and CPQ that PostgresLink uses, for a build without them. Every
+   attempt to connect fails with a message that says so. Values need not be those of libpq, since
+   they never leave the process. Everything is inline, so that nothing clashes with libpq where it
+   is linked. */
 #pragma once
 
 #include <poll.h>
@@ -28,7 +29,7 @@ typedef enum {
     PGRES_PIPELINE_ABORTED,
 } ExecStatusType;
 
-/* An option of a connection, as an URL names it. */
+/* A connection option, as a URL names it. */
 typedef struct {
     char *keyword;
     char *val;
@@ -37,7 +38,7 @@ typedef struct {
 static char cnopq_reason[] =
     "this Belfry was built without PostgreSQL; the package trait PostgreSQL, which is on by default, "
     "builds it in";
-/* Also the connection, at which nobody looks. */
+/* An empty text; its address also serves as the connection, which is never dereferenced. */
 static char cnopq_nothing[] = "";
 
 static inline PQconninfoOption *PQconninfoParse(const char *text, char **why) {
@@ -145,7 +146,7 @@ static inline void PQclear(PGresult *result) { (void)result; }
 
 enum { CPQ_WOKEN = 4 };
 
-/* Nobody waits for a server: a wait ends when its time has passed. */
+/* There is no server to wait for, so a wait ends when its time has passed. */
 static inline int cpq_wake_create(void) { return 0; }
 static inline void cpq_wake_signal(int wake) { (void)wake; }
 static inline void cpq_wake_close(int wake) { (void)wake; }

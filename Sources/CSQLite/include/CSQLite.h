@@ -3,74 +3,77 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/// What SQLite offers only through variadic functions and callbacks, which Swift cannot use, and
-/// what its write-ahead log says without it.
+/// Functions of SQLite that are variadic or need callbacks, which Swift cannot use, and functions
+/// that read the write-ahead log without SQLite.
 
 struct belfry_wal_watch;
 
-/// Has a name in double quotes that nothing is called be an error, and not a text
+/// Makes a name in double quotes that matches nothing an error instead of a text
 /// (SQLITE_DBCONFIG_DQS_DML, SQLITE_DBCONFIG_DQS_DDL). Returns SQLite's code.
 int belfry_sqlite_refuse_quoted_texts(struct sqlite3 *connection);
 
-/// Sets SQLITE_DBCONFIG_DEFENSIVE: whether no statement may write the schema table or shadow tables,
-/// or otherwise damage the file on purpose. Returns what the connection reports: 1 if it is on.
+/// Sets SQLITE_DBCONFIG_DEFENSIVE: statements may not write the schema table or shadow tables, or
+/// otherwise damage the file on purpose. Returns what the connection reports: 1 if it is
+/// on, -1 after an error.
 int belfry_sqlite_defend(struct sqlite3 *connection, int defends);
 
-/// Sets SQLITE_DBCONFIG_ENABLE_TRIGGER: whether triggers fire by what the connection writes. Returns
-/// what it reports: 1 if they do.
+/// Sets SQLITE_DBCONFIG_ENABLE_TRIGGER: whether writes of this connection fire triggers. Returns
+/// what the connection reports: 1 if they do, -1 after an error.
 int belfry_sqlite_fire_triggers(struct sqlite3 *connection, int fires);
 
-/// Sets SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE: whether the connection, if it closes last, folds the
-/// write-ahead log into the file and removes it. Returns what it reports: 0 if it writes nothing.
+/// Sets SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE: whether the last connection, when it closes, checkpoints
+/// the write-ahead log into the file and removes it. Returns what the connection reports: 0 if it
+/// leaves the log alone, -1 after an error.
 int belfry_sqlite_fold_at_close(struct sqlite3 *connection, int folds);
 
-/// Notes after each commit of the connection how many frames its write-ahead log has, in place of
-/// SQLite's own checkpoints. NULL without memory.
+/// Records the number of frames in the write-ahead log after each commit of the connection, instead
+/// of SQLite's automatic checkpoints. Returns NULL if there is no memory.
 struct belfry_wal_watch *belfry_sqlite_watch_wal(struct sqlite3 *connection);
 
-/// The frames after the last commit.
+/// Returns the number of frames after the last commit.
 int belfry_wal_frames(const struct belfry_wal_watch *watch);
 
-/// Ends watching, and frees the watch.
+/// Stops watching, and frees the watch.
 void belfry_sqlite_unwatch_wal(struct sqlite3 *connection, struct belfry_wal_watch *watch);
 
-/// Reads the write-ahead log at `path`, which nobody may be writing: the first frame that is broken
-/// although a commit after it was followed by another transaction, and so had been synced; counted
-/// from 1, 0 if there is none.
+/// Checks the write-ahead log at `path`, which must not be written to meanwhile. Returns the first
+/// frame, counted from 1, that is broken although a later commit was followed by another
+/// transaction and so had been synced; 0 if there is none.
 ///
-/// SQLite takes the log up to the first broken frame, whatever comes after it. Behind a power cut
-/// only the last transaction can be broken, because each was synced before the next began.
+/// SQLite uses the log up to the first broken frame and ignores everything after it. After a power
+/// failure, only the last transaction can be broken, because each was synced before the next began.
 long long belfry_wal_broken_frame(const char *path);
 
-/// Follows the checksums of `count` frames of a write-ahead log with the eight bytes `salt`, which lie
-/// one behind the other, from the two words `sum` on; those become the checksum of the last frame
-/// that follows. Returns how many do.
+/// Verifies the checksums of up to `count` consecutive frames of a write-ahead log with the eight
+/// bytes `salt`. `sum` holds the two words of the checksum before the first frame, and receives
+/// that of the last valid frame. Returns the number of valid frames.
 int belfry_wal_follow(
     const unsigned char *frames, int count, int page, int is_big, const unsigned char *salt,
     uint32_t *sum);
 
-/// Puts a layer below all connections that are opened from now on, which gives each page of a
-/// database file a checksum, where the file has room for it, and compares it whenever the page is
-/// read; what differs is SQLITE_IOERR_DATA. It also answers a used up quota as a full disk. Returns
-/// whether it is there.
+/// Installs a layer below all connections that are opened from now on. It adds a checksum to each
+/// page of a database file that has room for one, and verifies it whenever the page is read; a
+/// mismatch is SQLITE_IOERR_DATA. It also reports an exceeded quota as a full disk. Returns whether
+/// the layer is installed.
 int belfry_sqlite_guard_pages(void);
 
-/// Has a database that is made, or rewritten by VACUUM, keep room for checksums in its pages.
-/// Returns SQLite's code.
+/// Makes a database that is created, or rewritten by VACUUM, reserve room for checksums in its
+/// pages. Returns SQLite's code.
 int belfry_sqlite_reserve_trailers(struct sqlite3 *connection);
 
-/// Whether the pages of the file have checksums, by the header that was read or written last.
+/// Returns whether the pages of the file have checksums, according to the header that was read or
+/// written last.
 int belfry_sqlite_is_sealed(struct sqlite3 *connection);
 
-/// The page whose checksum differed last, in any file; 0 if there was none.
+/// Returns the page with the last checksum mismatch, in any file; 0 if there was none.
 long long belfry_sqlite_bad_page(void);
 
-// The error of the system at the last sync that failed; 0 if none did.
+// Returns the system's error of the last failed sync; 0 if none failed.
 int belfry_sqlite_sync_error(void);
 
-/// The checksum of the first `length` bytes of page `number`.
+/// Returns the checksum of the first `length` bytes of page `number`.
 uint64_t belfry_page_checksum(const unsigned char *page, int length, long long number);
 
-/// Writes the checksums of all pages of an open database file anew, as the pages are; nobody may
-/// have it open. Returns 0, or what `errno` says; EINVAL if its pages have no room for them.
+/// Rewrites the checksums of all pages of an open database file to fit the pages. No connection may
+/// have the file open. Returns 0 or an errno; EINVAL if the pages have no room for checksums.
 int belfry_pages_reseal(int file);
