@@ -25,7 +25,7 @@ struct BelfryCommand: AsyncParsableCommand {
             environment: process.environment, processors: process.activeProcessorCount)
         ProcessLog.own.bootstrap()
         let given = Array(process.arguments.dropFirst())
-        // Its settings are no options of the parser, which would leave them out.
+        // The settings of `serve` are not options of the parser, whose help would omit them.
         let arguments = given == ["help", "serve"] ? ["serve", "--help"] : given
         if let slip = CommandSlip(arguments, below: Self.self) {
             try? StandardStreams.write(Array("\(slip)".utf8), .error)
@@ -38,7 +38,9 @@ struct BelfryCommand: AsyncParsableCommand {
         }
     }
 
-    /// Runs a command; what it finds wrong with its options is said with its own usage.
+    /// Runs a command.
+    ///
+    /// Invalid options are reported with a reference to the command's own help.
     @concurrent private static func run(_ arguments: [String]) async throws {
         var command = try await asyncParseAsRoot(arguments)
         do {
@@ -54,19 +56,19 @@ struct BelfryCommand: AsyncParsableCommand {
             try? StandardStreams.write(Array(text.utf8), .error)
             throw ExitCode.validationFailure
         } catch let error as POSIXError where error.code == .EPIPE {
-            // Whoever reads, as `head` does, has had enough.
+            // The reader, such as `head`, has closed the pipe.
             return
         } catch let error as POSIXError {
-            // A secret that is shown once may be lost with it.
+            // Not ignored: the lost output may contain a secret that is shown only once.
             throw CommandFailure(.input, "what it reads or shows is lost: \(error.systemReason)")
         }
     }
 }
 
-/// What an operator measures on a machine that has the executable and nothing else.
+/// Benchmarks for operators, on a machine that has only the executable.
 ///
-/// That is the disk, which bounds what the relay can take in. The other benchmarks are a program of
-/// their own, in `Tests/Benchmarks`.
+/// They measure the disk, which limits how many changes the relay can accept. The other benchmarks
+/// are a separate program in `Tests/Benchmarks`.
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench",

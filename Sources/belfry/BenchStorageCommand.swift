@@ -6,7 +6,8 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Measures durable appends: many callers sharing commits, against a transaction for each request.
+/// Measures durable appends: many callers that share commits, compared with a transaction a
+/// request.
 struct BenchStorageCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "storage",
@@ -37,7 +38,9 @@ struct BenchStorageCommand: AsyncParsableCommand {
         }
     }
 
-    /// Nothing is made where there is no folder: a name that is mistyped would leave one.
+    /// Refuses a missing folder.
+    ///
+    /// Creating one for a mistyped name would leave it behind.
     private func checkDirectory() throws {
         let files = FileManager.default
         guard files.fileExists(atPath: directory) else {
@@ -66,7 +69,8 @@ struct BenchStorageCommand: AsyncParsableCommand {
     }
 
     private func measure(batch: Int, sharing: CommitSharing) async throws -> AppendRate {
-        // A disk does some hundreds of commits a second; a fifth of the work tells as much.
+        // A disk performs some hundreds of commits a second, so without sharing a fifth of the work
+        // is enough.
         let requests = max(callers, changes / batch / (sharing == .none && batch < 100 ? 5 : 1))
         return try await withStore(sharing.settings) { store in
             let before = store.commitCount
@@ -79,7 +83,7 @@ struct BenchStorageCommand: AsyncParsableCommand {
         }
     }
 
-    /// How fast a follower reads what is no longer in memory.
+    /// Measures how fast a follower reads entries that are no longer in memory.
     private func measureFollowing() async throws {
         var settings = StoreSettings()
         settings.tailEntries = 1
@@ -164,7 +168,7 @@ private struct AppendRate {
     var changesPerCommit: Int { changes / max(1, commits) }
 }
 
-/// The values that are appended.
+/// The values to append.
 private enum Bench {
     static func container() throws -> ContainerKey {
         ContainerKey(container: try named("bench"), environment: .development)
@@ -172,7 +176,7 @@ private enum Bench {
 
     static func source() throws -> SourceName { try named("bench") }
 
-    /// A change with a key, as a source that numbers its changes sends it.
+    /// Returns a change with a key, like those of a source that numbers its changes.
     static func change(_ name: String, text: String) throws -> ChangeToAppend {
         var change = RecordChange(
             .update, of: try named("Artwork"), RecordID(recordName: try named(name)))

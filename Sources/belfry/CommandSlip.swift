@@ -1,23 +1,24 @@
 import ArgumentParser
 import RelayModel
 
-/// A command that nobody has, and what was probably meant.
+/// An unknown command, and what was probably meant.
 struct CommandSlip: CustomStringConvertible {
-    /// The words before it: `belfry sources`.
+    /// The words before it, such as `belfry sources`.
     let path: String
-    /// What was typed.
+    /// The unknown word.
     let word: String
-    /// The command whose name is nearest.
+    /// The known command with the most similar name.
     let meant: String?
-    /// The commands that there are in its place, where these are few enough to be said.
+    /// The known commands in its place, if they are few enough to list.
     let others: [String]
 
-    /// The first word of `arguments` that should name a command and does not; `nil` leaves it to
-    /// the parser.
+    /// Finds the first word of `arguments` that should name a command and does not.
+    ///
+    /// Returns `nil` if there is none; the parser then handles the arguments.
     init?(_ arguments: [String], below root: any ParsableCommand.Type) {
         var command = root
         var path = [root._commandName]
-        // Help on a command that nobody has would be help on all.
+        // The parser's help for an unknown command would be the general help.
         for word in arguments.first == "help" ? arguments.dropFirst() : arguments[...] {
             let known = command.configuration.subcommands
             guard !word.hasPrefix("-"), word != "help", !known.isEmpty,
@@ -46,7 +47,7 @@ struct CommandSlip: CustomStringConvertible {
             + "\n  See '\(path) --help' for all of them.\n"
     }
 
-    /// The words that name the command of `arguments`.
+    /// Returns the words that name the command in `arguments`.
     static func path(_ arguments: [String], below root: any ParsableCommand.Type) -> String {
         var command = root
         var path = [root._commandName]

@@ -3,7 +3,7 @@ import RelayModel
 import RelayServer
 
 extension ChangesCommand {
-    /// One change, with everything that came of it.
+    /// Shows one change with its consequences.
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show a change: its images, what it fired, and what became of the pushes.")
@@ -13,9 +13,9 @@ extension ChangesCommand {
         @Option(help: "Explain the change for this user's subscriptions, even where it fired none.")
         var user: String?
 
-        /// Deliveries that are shown.
+        /// The maximum number of deliveries to show.
         private static let most = "50"
-        /// Subscriptions that are explained, of those that deliveries were made for.
+        /// The maximum number of subscriptions to explain, of those that deliveries were made for.
         private static let mostExplained = 10
 
         func run() async throws {
@@ -35,8 +35,8 @@ extension ChangesCommand {
             }
         }
 
-        /// What it did: to the user's subscriptions who is named, or else to those that deliveries
-        /// were made for.
+        /// Explains the change for the named user's subscriptions, or else for those that
+        /// deliveries were made for.
         private func explained(
             _ client: AdministrationClient, _ deliveries: JSONValue
         ) async throws -> JSONValue {
@@ -56,7 +56,7 @@ extension ChangesCommand {
                         explanations += found
                     }
                 } catch let failure as CommandFailure where failure.kind.concernsOne {
-                    // It is known no more; its deliveries are shown all the same.
+                    // The subscription no longer exists. Its deliveries are shown anyway.
                 }
             }
             let sentence =
@@ -69,7 +69,7 @@ extension ChangesCommand {
             ]
         }
 
-        /// Whose subscriptions deliveries were made for, each once.
+        /// Returns the subscriptions that deliveries were made for, each with its user, once each.
         private static func subscriptions(
             of deliveries: JSONValue
         ) -> [(user: String, id: String)] {
@@ -97,7 +97,7 @@ extension ChangesCommand {
         }
     }
 
-    /// Changes as they come.
+    /// Follows changes as they arrive.
     struct Tail: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show the last changes, and then new ones as they come, until you stop it.",
@@ -111,9 +111,9 @@ extension ChangesCommand {
         @Option(help: "How many of the last changes to begin with.") var lines = 10
         @Flag(help: "End after the last change instead of waiting for more.") var once = false
 
-        /// Between two looks at the head of the log.
+        /// The pause between two queries for new changes.
         private static let pause = Duration.milliseconds(500)
-        /// How long a relay that is gone is left alone.
+        /// The pause before asking a relay again that does not answer.
         private static let rest = Duration.seconds(1)
 
         func validate() throws {
@@ -131,7 +131,7 @@ extension ChangesCommand {
                     } catch let failure as CommandFailure
                         where failure.kind != .refused && progress.place != nil
                     {
-                        // The log keeps its positions: nothing is missed meanwhile.
+                        // The log keeps its positions, so nothing is missed in the meantime.
                         guard options.database == nil, !once else { throw failure }
                         if !progress.isLost { note("the relay does not answer; it is asked again") }
                         progress.isLost = true
@@ -141,10 +141,10 @@ extension ChangesCommand {
             }
         }
 
-        /// How far it has shown.
+        /// How far the command has read the log.
         private struct Progress {
             var place: String?
-            /// The position of the last change that there was.
+            /// The position of the last known change.
             var last: String?
             var isLost = false
         }
@@ -172,12 +172,12 @@ extension ChangesCommand {
             }
         }
 
-        /// Says something that is no change.
+        /// Prints a remark on the standard error.
         private func note(_ text: String) {
             try? StandardStreams.write(Array("(\(text))\n".utf8), .error)
         }
 
-        /// Shows the last changes; returns after which position it goes on.
+        /// Shows the last changes; returns the position after which to continue.
         private func begin(_ client: AdministrationClient) async throws -> String {
             let answer = try await client.make(
                 .listChanges, container.parts, query: [("limit", String(max(1, lines)))])
@@ -186,7 +186,8 @@ extension ChangesCommand {
             return changes.first.flatMap(Self.position) ?? "0"
         }
 
-        /// Whether the log is another one by now, as that of a sandbox that keeps nothing.
+        /// Returns whether the log was replaced by a shorter one, such as that of a sandbox without
+        /// a kept folder.
         private func ends(
             _ client: AdministrationClient, before last: String
         ) async throws -> Bool {
@@ -197,7 +198,8 @@ extension ChangesCommand {
             return end < shown
         }
 
-        /// Shows what came; returns where it goes on, and the position of the last change if any.
+        /// Shows new changes; returns the position at which to continue, and that of the last
+        /// change, if any.
         private func goOn(
             _ client: AdministrationClient, after place: String
         ) async throws -> (place: String, last: String?) {

@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// Changes in the log, and what could not be mapped.
+/// Changes in the log, and parked changes.
 struct ChangesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "changes",
@@ -63,7 +63,7 @@ struct ChangesCommand: AsyncParsableCommand {
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The numbers of the parked changes.") var numbers: [UInt64]
 
-        /// One that fails does not keep the others from being tried.
+        /// Replays each of the changes; a failure does not stop the others.
         func run() async throws {
             var failed = 0
             try await options.run { client in
@@ -110,7 +110,7 @@ struct ChangesCommand: AsyncParsableCommand {
         @OptionGroup var container: UsualContainerOptions
         @Argument(help: "The numbers of the parked changes.") var numbers: [UInt64]
 
-        /// One that fails does not keep the others from being dropped, nor from being told.
+        /// Drops each of the changes; a failure does not stop the others or hide their results.
         func run() async throws {
             var failures: [String] = []
             try await options.run { client in

@@ -22,7 +22,7 @@ struct ContainersCommand: AsyncParsableCommand {
             }
         }
 
-        /// The answer as a table, which has a column for the shard where there are several.
+        /// Returns the answer as a table, with a column for the shard if there are several.
         static func output(of answer: JSONValue) -> CommandOutput {
             let call = AdministrationCall.listContainers
             guard case .object(var object) = answer,
@@ -31,7 +31,7 @@ struct ContainersCommand: AsyncParsableCommand {
             else { return CommandOutput(answer, to: call) }
             object["containers"] = .array(own + others)
             let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
-            // Otherwise they look as if nothing were set for them.
+            // Without this remark, it would look as if these containers had no settings.
             let remark =
                 "Of what lies in another shard, only the name is known here: --shard asks that one."
             return CommandOutput(
@@ -88,7 +88,7 @@ struct ContainersCommand: AsyncParsableCommand {
     }
 }
 
-/// What can be said about a container.
+/// The settings of a container.
 struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "A bundle ID that devices may name; may be repeated, the default first.")
     var topic: [String] = []
@@ -153,7 +153,7 @@ struct ContainerSettingsOptions: ParsableArguments {
         help: "Requests in a second as key=NUMBER or user=NUMBER; key= takes the configuration's.")
     var rate: [String] = []
 
-    /// Something that is on or off.
+    /// A setting that is on or off.
     enum Switch: String, ExpressibleByArgument {
         case on, off
     }

@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// What became of deliveries.
+/// Deliveries and their outcomes.
 struct DeliveriesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "deliveries",
@@ -150,7 +150,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
     }
 }
 
-/// Which dead letters are meant.
+/// The selection of dead letters.
 struct DeadLetterOptions: ParsableArguments {
     @Argument(help: "The deliveries (their apns-ids).") var ids: [String] = []
     @Option(help: "Those with this reason.") var reason: String?
@@ -171,7 +171,7 @@ struct DeadLetterOptions: ParsableArguments {
     }
 }
 
-/// Which deliveries that did not simply succeed are listed.
+/// The selection of deliveries that did not simply succeed.
 struct ReasonedListOptions: ParsableArguments {
     @OptionGroup var deliveries: DeliveryOptions
     @Option(help: "Those with this reason.") var reason: String?
@@ -182,7 +182,7 @@ struct ReasonedListOptions: ParsableArguments {
     }
 }
 
-/// Whose deliveries are listed, and in which container the names are.
+/// The selection of deliveries, and the container that its names belong to.
 struct NamedContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container of the user or the record.")
     var container: String?
@@ -201,7 +201,8 @@ struct NamedContainerOptions: ParsableArguments {
 
     /// The parts of the path of a call about the container; `nil` for all containers.
     ///
-    /// Beside a `belfry dev` a user and a record are looked for in its container.
+    /// Without a container, the names of a user or record are looked up in that of a running
+    /// `belfry dev`.
     var parts: [String: String]? {
         guard container != nil || !deliveries.isEmpty else { return nil }
         var parts = ["environment": environment ?? "development"]

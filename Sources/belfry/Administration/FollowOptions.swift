@@ -1,7 +1,7 @@
 import ArgumentParser
 import RelayModel
 
-/// What `belfry sources set` is told of a database that the relay follows by itself.
+/// The options of `belfry sources set` for a database that the relay follows itself.
 struct FollowOptions: ParsableArguments {
     @Option(
         name: .customLong("follow"),
@@ -32,13 +32,13 @@ struct FollowOptions: ParsableArguments {
     @Option(help: "Warn as soon as the server keeps this many megabytes for it (default: 1024).")
     var warnMegabytes: Int64?
 
-    /// Whether anything of it is named.
+    /// Whether any of the options is given.
     var isGiven: Bool { definition != nil }
 
-    /// The preset of a source that is told to follow.
+    /// The preset of a source that follows a database; `nil` if none is to be followed.
     var preset: String? { url == nil || url == "off" ? nil : "postgres" }
 
-    /// The member `follow` of a source, with what is named; `nil` if nothing is.
+    /// The member `follow` of a source, with the given options; `nil` if there are none.
     var definition: JSONValue? {
         if url == "off" { return .null }
         var follow: JSONObject = [:]

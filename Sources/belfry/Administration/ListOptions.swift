@@ -2,12 +2,14 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// A record, as people write it.
+/// A record in the notation of the command line: `Type/name`.
 struct RecordArgument: ExpressibleByArgument, Hashable {
     let type: String
     let name: String
 
-    /// Reads a type, a slash, and a name, which may have slashes of its own.
+    /// Parses a type, a slash and a name.
+    ///
+    /// The name may contain further slashes.
     init?(argument: String) {
         guard let slash = argument.firstIndex(of: "/"), slash != argument.startIndex else {
             return nil
@@ -18,7 +20,7 @@ struct RecordArgument: ExpressibleByArgument, Hashable {
     }
 }
 
-/// The records to which a list is confined.
+/// The filter of a list by records.
 struct RecordOptions: ParsableArguments {
     @Option(help: "Only those of records of this type.") var type: String?
     @Option(help: "Only those of this record, as Type/name.") var record: RecordArgument?
@@ -28,7 +30,7 @@ struct RecordOptions: ParsableArguments {
     }
 }
 
-/// Whose deliveries are listed, by the names of things.
+/// The filter of deliveries by names.
 struct DeliveryOptions: ParsableArguments {
     @Option(help: "Only those of this user.") var user: String?
     @Option(help: "Only those of this subscription of the user.") var subscription: String?
@@ -46,18 +48,18 @@ struct DeliveryOptions: ParsableArguments {
         [("user", user), ("subscription", subscription), ("device", device)] + records.query
     }
 
-    /// Whether anything is named.
+    /// Whether no user and no record is named.
     var isEmpty: Bool { user == nil && records.type == nil && records.record == nil }
 }
 
-/// How much of a list is shown.
+/// The maximum length of a list.
 struct LimitOptions: ParsableArguments {
     @Option(help: "How many to show at most.") var limit = 100
 
     var query: [(String, String?)] { [("limit", String(limit))] }
 }
 
-/// How much of a list is shown, and from where.
+/// The maximum length of a list, and where it begins.
 struct PageOptions: ParsableArguments {
     @Option(help: "Only those before this place, which the previous list named.")
     var before: String?
@@ -67,7 +69,7 @@ struct PageOptions: ParsableArguments {
 }
 
 extension AdministrationOptions {
-    /// Makes a call that lists, and says how the list goes on.
+    /// Makes a call that returns a list, and shows how to continue the list.
     func list(
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = []
@@ -78,7 +80,7 @@ extension AdministrationOptions {
         }
     }
 
-    /// How a list goes on.
+    /// Returns how to continue a list; `nil` if it is complete.
     private static func more(_ answer: JSONValue) -> String? {
         guard case .object(let object) = answer else { return nil }
         for name in ["before", "after"] {

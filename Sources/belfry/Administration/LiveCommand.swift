@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// Who is connected, and what they are shown.
+/// Connected clients, and what they are shown.
 struct LiveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "live",

@@ -7,7 +7,7 @@ import StoragePostgreSQL
 import StorageSQL
 import StorageSQLite
 
-/// Brings a file's schema up to date without starting a relay.
+/// Updates a store's schema without starting a relay.
 struct MigrateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
@@ -27,7 +27,7 @@ struct MigrateCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // A URL may hold a password, which is refused and not repeated.
+        // A URL may contain a password. Such a URL is refused, and must not be repeated.
         var name = NamedStore.shown(database)
         do {
             if reseal { try RelayStore.reseal(path: database) }
@@ -50,7 +50,7 @@ struct MigrateCommand: AsyncParsableCommand {
     }
 }
 
-/// What an operator wants to see first.
+/// The overview that an operator looks at first.
 struct OverviewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "overview", abstract: "Show how far the relay is, and what waits.")
@@ -63,7 +63,7 @@ struct OverviewCommand: AsyncParsableCommand {
         }
     }
 
-    /// What the table does not say, in lines.
+    /// Returns remarks that the table does not contain.
     static func remark(_ answer: JSONValue) -> String? {
         guard case .object(let object) = answer, case .string(let head)? = object["head"],
             case .string(let behind)? = object["behind"]
@@ -109,7 +109,7 @@ struct OverviewCommand: AsyncParsableCommand {
         return lines.joined(separator: "\n")
     }
 
-    /// What is wrong with what the store holds.
+    /// Returns the problems with the contents of the store.
     private static func lines(ofContents object: JSONObject) -> [String] {
         var lines: [String] = []
         if case .integer(let difference)? = object["difference"], difference != 0 {
@@ -123,14 +123,14 @@ struct OverviewCommand: AsyncParsableCommand {
         return lines
     }
 
-    /// That nobody can be asked about a shard; `nil` of one that has an owner.
+    /// Returns that a shard cannot be asked; `nil` for a shard with an owner.
     private static func line(ofShard shard: JSONValue) -> String? {
         guard let reason = shard.member(["reason"]) else { return nil }
         let name = CommandOutput.shown(shard.member(["shard"]))
         return "The shard \(name) cannot be asked: \(CommandOutput.shown(reason)) (belfry shards)."
     }
 
-    /// How continuous backup stands, in one line.
+    /// Returns the status of continuous backup, in one line.
     private static func line(ofBackup backup: JSONObject) -> String {
         func text(_ name: String) -> String {
             if case .string(let text)? = backup[name] { text } else { "" }
@@ -144,7 +144,7 @@ struct OverviewCommand: AsyncParsableCommand {
             : "Backups are at \(text("place")), with everything up to \(until)\(reason)."
     }
 
-    /// What the sources of a container have to be told of, a line each.
+    /// Returns the problems of a container's sources, one line each.
     private static func remarks(onSourcesOf container: JSONValue) -> [String] {
         guard
             case .array(let sources)? = container.member(["webhooks", "sources"])
@@ -155,9 +155,9 @@ struct OverviewCommand: AsyncParsableCommand {
         }
     }
 
-    /// That the last webhook of a source was refused.
+    /// Returns that the last webhook of a source was refused; `nil` if it was accepted.
     private static func refusal(of source: JSONValue, _ place: String) -> String? {
-        // Both are RFC 3339 in UTC, which sorts as time does.
+        // Both are RFC 3339 in UTC, so they sort by time.
         guard text("lastRefused", of: source) > text("lastAccepted", of: source) else {
             return nil
         }
@@ -166,7 +166,7 @@ struct OverviewCommand: AsyncParsableCommand {
             + "(belfry sources refused)."
     }
 
-    /// That the database of a source is not followed as it should be.
+    /// Returns that the database of a source is not followed properly; `nil` if it is.
     private static func following(of source: JSONValue, _ place: String) -> String? {
         let verdict = text("following", "verdict", of: source)
         guard !verdict.isEmpty, verdict != "well" else { return nil }
@@ -179,7 +179,7 @@ struct OverviewCommand: AsyncParsableCommand {
         source.member(path).map(CommandOutput.shown) ?? ""
     }
 
-    /// What waits for somebody, in one line.
+    /// Returns a halt, in one line.
     private static func line(of halt: JSONValue) -> String? {
         guard case .object(let halt) = halt else { return nil }
         func text(_ name: String) -> String {

@@ -47,7 +47,7 @@ struct MoveCommand: AsyncParsableCommand {
         if let point = ProcessInfo.processInfo.environment["BELFRY_CRASH_AT"] {
             CrashPoint.arm(point)
         }
-        // A URL may hold a password, which is refused and not repeated.
+        // A URL may contain a password. Such a URL is refused, and must not be repeated.
         var name = NamedStore.shown(from)
         do {
             let source = try NamedStore(from, schema: fromSchema)
@@ -115,7 +115,7 @@ struct MoveCommand: AsyncParsableCommand {
     }
 }
 
-/// Says on the standard error how far a move is, once a second.
+/// Reports the progress of a move on the standard error, at most once a second.
 private final class MoveLine {
     private var told: ContinuousClock.Instant?
 
@@ -131,7 +131,7 @@ private final class MoveLine {
 }
 
 extension NamedStore {
-    /// Takes it as an end of a move.
+    /// Opens the store as an end of a move.
     func moveEnd(isTarget: Bool) async throws -> any MoveEnd {
         switch self {
         case .file(let path):

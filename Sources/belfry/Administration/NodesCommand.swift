@@ -5,7 +5,7 @@ import Storage
 import StoragePostgreSQL
 import StorageSQL
 
-/// Which relays have a store on a server, or stand by for it.
+/// The relays of a store on a server: its owner, and those that stand by.
 struct NodesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "nodes",
@@ -24,7 +24,7 @@ struct NodesCommand: AsyncParsableCommand {
     var schemas: String?
     @Flag(help: "Show JSON.") var json = false
 
-    /// The schemas that are named; `nil` if none are to be.
+    /// The schemas given by the option; `nil` without it.
     private var named: [String]? {
         schemas?.split(separator: ",").map { $0.filter { !$0.isWhitespace } }.filter { !$0.isEmpty }
     }
@@ -53,7 +53,7 @@ struct NodesCommand: AsyncParsableCommand {
         guard isAsked else { throw ExitCode(CommandFailure.Kind.unavailable.rawValue) }
     }
 
-    /// The relays of the only store.
+    /// Shows the relays of the only store.
     private func showOne(_ place: PostgresPlace) throws {
         do {
             let nodes = ShardNodes(try RelayStore.nodes(place))
@@ -64,8 +64,9 @@ struct NodesCommand: AsyncParsableCommand {
         }
     }
 
-    /// The relays of each shard, and whether any could be asked; one that cannot be read hides no
-    /// other.
+    /// Returns the relays of each shard, and whether any shard could be asked.
+    ///
+    /// An unreadable shard does not hide the others.
     private func show(_ places: [PostgresPlace]) -> (text: String, isAsked: Bool) {
         var isAsked = false
         var (nodes, shards, lines): ([JSONValue], [JSONValue], [String]) = ([], [], [])
@@ -98,7 +99,7 @@ private struct ShardNodes {
     init(_ nodes: [StoreNode]) { self.nodes = nodes }
 
     private var there: [StoreNode] { nodes.filter { $0.role != .silent } }
-    /// What the others are compared with.
+    /// The relay that the settings of the others are compared with.
     private var first: StoreNode? { there.first { $0.settings != nil } }
 
     var lines: [String] {
@@ -106,7 +107,7 @@ private struct ShardNodes {
         return nodes.map(\.line) + there.compactMap { $0.remark(beside: first) }
     }
 
-    /// What they are, and in which shard, where there are several.
+    /// Returns the relays in JSON, with their shard if there are several.
     func json(shard: String?) -> [JSONValue] {
         nodes.map { node in
             var object = node.json(beside: first)
@@ -117,7 +118,7 @@ private struct ShardNodes {
 }
 
 extension StoreNode {
-    /// What it is, for people.
+    /// The relay in one line of text.
     var line: String {
         let told =
             switch role {
@@ -133,21 +134,20 @@ extension StoreNode {
             }
         let lease = leaseUntil.map { ", lease until \($0), epoch \(epoch ?? 0)" } ?? ""
         let place = address.map { ", at \($0)" } ?? ""
-        // Most are called as their machine is.
+        // A relay is usually named after its machine.
         let host = machine.flatMap { name.hasPrefix($0) ? nil : ", on \($0)" } ?? ""
         let times = since.isEmpty ? "" : ", since \(since), seen \(seen)"
         let text = "\(name) (\(version.isEmpty ? "version unknown" : version)) \(told)\(times)"
         return CommandOutput.shown(.string(text + lease + place + host))
     }
 
-    /// What it has set otherwise than another.
+    /// Returns the settings in which this relay differs from another.
     private func differences(beside other: StoreNode?) -> [SettingDifference] {
         guard let settings, let theirs = other?.settings else { return [] }
         return theirs.differences(of: settings)
     }
 
-    /// What is to be done about settings that another relay has otherwise, for people; `nil` if it
-    /// has none.
+    /// Returns advice about settings that differ from those of another relay; `nil` if none do.
     func remark(beside other: StoreNode?) -> String? {
         let differences = differences(beside: other)
         guard let other, !differences.isEmpty else { return nil }
@@ -172,11 +172,11 @@ extension StoreNode {
     }
 }
 
-/// Whether a store is where it should be, of those that are spread over machines.
+/// Whether a store is on the machine where it should be, if stores are spread over machines.
 private struct NamedSpread {
     /// The machine that should own the store, if another one owns it.
     var machine: String?
-    /// Why no store is moved.
+    /// Why stores are not moved between machines.
     var hindrance: String?
 
     init(of place: PostgresPlace) {
@@ -186,12 +186,12 @@ private struct NamedSpread {
             let (owner, other) = (view.owner(of: place.schema), view.machine(for: place.schema))
             if owner != nil, owner != other { machine = other }
         } catch {
-            // The relays of the store itself are told all the same.
+            // The relays of the store itself are shown anyway.
             hindrance = "the relays of all stores cannot be seen: \(error)"
         }
     }
 
-    /// What is to be said, for people.
+    /// The remarks about the spread.
     var remarks: [String] {
         let remarks = [
             hindrance.map { "stores are not spread over the machines: \($0)" },

@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// What users were notified of, for whoever has to help one.
+/// Users' notifications, for support.
 struct NotificationsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "notifications",

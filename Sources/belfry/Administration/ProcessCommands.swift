@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// What a running relay logs.
+/// The log level of a running relay.
 struct LogCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log", abstract: "Show and change what a running relay logs.",

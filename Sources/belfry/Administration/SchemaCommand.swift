@@ -3,14 +3,14 @@ import FoundationEssentials
 import RelayModel
 import RelayServer
 
-/// The schema: record types, their fields, and what is kept of them.
+/// The schema: record types, their fields, and whether their records are kept.
 struct SchemaCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema",
         abstract: "Show, export and import the record types of a container.",
         subcommands: [Show.self, Export.self, Import.self, Keep.self])
 
-    /// How a schema is written.
+    /// The format of a schema.
     enum Format: String, ExpressibleByArgument, CaseIterable {
         case text
         case json
@@ -29,7 +29,7 @@ struct SchemaCommand: AsyncParsableCommand {
             }
         }
 
-        /// The answer with the names of fields in the place of their descriptions.
+        /// Returns the answer with the names of fields instead of their descriptions.
         private static func summary(_ answer: JSONValue) -> JSONValue {
             guard case .object(var object) = answer,
                 case .array(let types)? = object["recordTypes"]

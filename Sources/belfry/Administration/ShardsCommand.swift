@@ -1,7 +1,7 @@
 import ArgumentParser
 import RelayServer
 
-/// The shards of a service, as a relay of it knows them.
+/// The shards of a service, as one of its relays knows them.
 struct ShardsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "shards",

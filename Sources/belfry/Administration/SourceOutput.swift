@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayModel
 import RelayServer
 
-/// A change source as people read it: its settings, then what is to be pasted elsewhere.
+/// Shows a change source: its settings, then the texts to paste elsewhere.
 enum SourceOutput {
     static func of(_ answer: JSONValue) -> CommandOutput {
         guard case .object(var settings) = answer else { return CommandOutput(answer, .members) }
@@ -36,7 +36,7 @@ enum SourceOutput {
         return CommandOutput(answer, .text(blocks.joined(separator: "\n\n")))
     }
 
-    /// Whether the sender makes the secret, so that none was ever made or shown here.
+    /// Returns whether the sender makes the secret, so that this relay never showed one.
     private static func isOfSender(_ answer: JSONValue) -> Bool {
         guard case .string(let scheme)? = answer.member(["verification", "scheme"]) else {
             return false
@@ -44,7 +44,7 @@ enum SourceOutput {
         return ["appwrite", "airtable"].contains(scheme)
     }
 
-    /// Four spaces tell apart what is to be pasted; shells and the rest do not mind them.
+    /// Indents text to paste by four spaces, which shells and other readers ignore.
     private static func indented(_ text: String) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false)
             .map { "    " + CommandOutput.shown(.string(String($0))) }.joined(separator: "\n")
@@ -52,7 +52,8 @@ enum SourceOutput {
 }
 
 extension InputFile {
-    /// The secret in a file, without what an editor puts behind it.
+    /// Returns the secret in a file, without surrounding white space such as an editor's final line
+    /// break.
     func secret() throws -> String {
         try text().trimmed(\.isWhitespace)
     }

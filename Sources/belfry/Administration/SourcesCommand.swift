@@ -3,7 +3,7 @@ import ChangeSources
 import RelayModel
 import RelayServer
 
-/// Change sources: the databases that post webhooks.
+/// Change sources, which post webhooks.
 struct SourcesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sources", abstract: "List, show, set, rotate and delete change sources.",

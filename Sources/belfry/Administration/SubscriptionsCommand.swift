@@ -2,7 +2,7 @@ import ArgumentParser
 import RelayModel
 import RelayServer
 
-/// Subscriptions, for whoever has to help a user.
+/// Subscriptions, for support.
 struct SubscriptionsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscriptions",

@@ -6,7 +6,7 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Tokens of the administrative surface beside the one in the configuration.
+/// Tokens of the administrative surface, in addition to the one in the configuration.
 struct TokensCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tokens",
@@ -74,7 +74,7 @@ struct TokensCommand: AsyncParsableCommand {
     }
 }
 
-/// What was done by the administrative surface.
+/// The audit log of the administrative surface.
 struct AuditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "audit",
@@ -129,7 +129,8 @@ struct SecretsCommand: AsyncParsableCommand {
         @Option(help: "The file with the new key.", completion: .file()) var newKeyFile: String
         @Option(help: "The configuration file.", completion: .file()) var config: String?
 
-        /// A URL may hold a password, and is not taken for the name of a file, which is repeated.
+        /// Refuses a URL, which may contain a password, before it is taken for a file name and
+        /// repeated.
         func validate() throws {
             guard NamedStore.isServer(database) else { return }
             throw ValidationError(

@@ -7,7 +7,7 @@ import StoragePostgreSQL
 import StorageSQL
 import StorageSQLite
 
-/// Copies a relay's file, also while the relay runs.
+/// Copies a relay's file, even while the relay runs.
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
@@ -40,7 +40,7 @@ struct BackupCommand: AsyncParsableCommand {
     }
 }
 
-/// Checks a relay's file, also while the relay runs.
+/// Checks a relay's store, even while the relay runs.
 struct CheckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
@@ -67,7 +67,7 @@ struct CheckCommand: AsyncParsableCommand {
     }
 }
 
-/// Which store is meant: the one that `serve` would open, unless it is said.
+/// The store to work on; by default, the one that `serve` would open.
 struct StoreFileOptions: ParsableArguments {
     @Option(
         help: """
@@ -86,7 +86,7 @@ struct StoreFileOptions: ParsableArguments {
         if let database { try NamedStore.check(schema, of: database, called: "--schema") }
     }
 
-    /// The store; ends the process if the configuration cannot be read, or names none.
+    /// Returns the store; ends the process if the configuration is unusable or names none.
     func store() async throws -> NamedStore {
         try await told {
             if let database { return try NamedStore(database, schema: schema) }
@@ -100,8 +100,10 @@ struct StoreFileOptions: ParsableArguments {
         }
     }
 
-    /// The schemas of all shards of the service, of which the store is one; empty where it is the
-    /// only one, or where what is named is no setting's.
+    /// Returns the schemas of all shards of the service.
+    ///
+    /// They are empty if the store is the only shard, or if it was given by an option instead of a
+    /// setting.
     func schemas() async throws -> [String] {
         guard database == nil, schema == nil else { return [] }
         return try await told { try await values().schemas }
@@ -127,7 +129,7 @@ struct StoreFileOptions: ParsableArguments {
 }
 
 extension CommandFailure {
-    /// Says what the store refused, and with which exit code the process ends.
+    /// Reports what the store refused; returns the exit code with which to end the process.
     static func storage(_ sentence: String, _ error: StorageError) -> ExitCode {
         try? StandardStreams.write(Array("error: \(sentence): \(error)\n".utf8), .error)
         return ExitCode(Kind.unavailable.rawValue)

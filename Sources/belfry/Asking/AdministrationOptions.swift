@@ -3,7 +3,8 @@ import FoundationEssentials
 import RelayModel
 import RelayServer
 
-/// Where an administrative command works, and how it shows what it found.
+/// The options of all administrative commands: the relay or store to work on, and the output
+/// format.
 struct AdministrationOptions: ParsableArguments {
     @Option(
         help: "The administrative surface of a running relay (default: from the configuration).")
@@ -42,8 +43,9 @@ struct AdministrationOptions: ParsableArguments {
         }
     }
 
-    /// Makes calls and prints what the closure returns of them; ends the process with the exit code
-    /// of a failure.
+    /// Runs `body` and prints the output that it returns.
+    ///
+    /// A failure ends the process with its exit code.
     func run(
         _ body: (AdministrationClient) async throws -> CommandOutput
     ) async throws {
@@ -52,12 +54,12 @@ struct AdministrationOptions: ParsableArguments {
         }
     }
 
-    /// Makes calls.
+    /// Runs `body` with a client, and closes the client afterwards.
     func withClient<Result>(
         _ body: (AdministrationClient) async throws -> Result
     ) async throws -> Result {
         let (transport, usualContainer) = try await reach()
-        // A store that is opened here is the shard itself.
+        // With `--database`, the store that is opened is already the shard.
         let client = AdministrationClient(
             transport: transport, shard: database == nil ? shard : nil,
             usualContainer: usualContainer)
@@ -71,7 +73,9 @@ struct AdministrationOptions: ParsableArguments {
         return try outcome.get()
     }
 
-    /// Makes one call, and shows what it answers; `parts` are those of its path.
+    /// Makes one call and shows its answer.
+    ///
+    /// `parts` are the parameters of its path.
     func make(
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
@@ -89,7 +93,7 @@ struct AdministrationOptions: ParsableArguments {
         try? StandardStreams.write(Array("\(text)\n".utf8), .error)
     }
 
-    /// What carries calls, and the container that they are about where none is named.
+    /// Returns the transport, and the container to use if none is named.
     private func reach() async throws -> (any AdministrationTransport, String?) {
         let configuration = try await configuration()
         guard let dev = sandbox(configuration) else { return (try transport(configuration), nil) }
@@ -132,7 +136,7 @@ struct AdministrationOptions: ParsableArguments {
             trust: trust)
     }
 
-    /// Refuses what no call could be sent to.
+    /// Refuses a URL to which no call can be sent.
     private static func check(_ url: String) throws {
         if URL(string: url)?.isCallable == true { return }
         throw CommandFailure(
@@ -143,7 +147,7 @@ struct AdministrationOptions: ParsableArguments {
                 + url.meantURL)
     }
 
-    /// A `belfry dev` of the same user, where nothing says which relay is meant.
+    /// Returns a running `belfry dev` of the same user, if nothing else names a relay.
     private func sandbox(_ configuration: RelayConfiguration) -> DevAddress? {
         guard database == nil, url == nil, config == nil, adminToken == nil,
             configuration.adminToken == nil
@@ -151,7 +155,7 @@ struct AdministrationOptions: ParsableArguments {
         return DevAddress.find(ProcessInfo.processInfo.environment)
     }
 
-    /// The store of the relay that the configuration is of; `nil` where another relay is named.
+    /// Returns the store of the configured relay; `nil` if another relay is named.
     func configuredFile() async throws -> String? {
         guard url == nil, database == nil else { return nil }
         let configuration = try await configuration(saying: false)
@@ -171,7 +175,7 @@ struct AdministrationOptions: ParsableArguments {
     }
 }
 
-/// The container that a command makes.
+/// The container that a command creates.
 struct ContainerOptions: ParsableArguments {
     @Option(name: .shortAndLong, help: "The container, for example iCloud.com.example.Art.")
     var container: String
@@ -185,7 +189,9 @@ struct ContainerOptions: ParsableArguments {
     var parts: [String: String] { ["container": container, "environment": environment] }
 }
 
-/// The container that a command is about, which need not be named beside a `belfry dev`.
+/// The container of a command.
+///
+/// It may be omitted while a `belfry dev` runs.
 struct UsualContainerOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
@@ -197,15 +203,16 @@ struct UsualContainerOptions: ParsableArguments {
         completion: .list(["development", "production"]))
     var environment = "development"
 
-    /// The parts of the path of a call about the container, as far as they are named: the client
-    /// knows the usual one.
+    /// The parts of the path of a call about the container, as far as they are given.
+    ///
+    /// The client adds the usual container.
     var parts: [String: String] {
         var named = ["environment": environment]
         named["container"] = container
         return named
     }
 
-    /// The same, and more.
+    /// Returns the same parts and `more`.
     func parts(_ more: [String: String]) -> [String: String] {
         parts.merging(more) { _, own in own }
     }
@@ -214,15 +221,14 @@ struct UsualContainerOptions: ParsableArguments {
 /// Makes calls, and turns refusals into failures.
 struct AdministrationClient: Sendable {
     let transport: any AdministrationTransport
-    /// The shard whose store is asked where a call says nothing of a container; `nil` for that of
-    /// the relay asked.
+    /// The shard for calls that name no container; `nil` for that of the asked relay.
     let shard: String?
-    /// The container that a call is about where none is named: that of a `belfry dev`.
+    /// The container for calls that name none: that of a running `belfry dev`.
     let usualContainer: String?
 
-    /// The container that a command is about.
+    /// Returns the container of a command.
     ///
-    /// - Throws: ``CommandFailure`` if none is named, and none is usual.
+    /// - Throws: ``CommandFailure`` if none is given and there is no usual one.
     func name(of container: String?) throws -> String {
         guard let name = container ?? usualContainer else {
             throw CommandFailure(
@@ -244,7 +250,7 @@ struct AdministrationClient: Sendable {
         return try Self.success(try await transport.call(call.method, target, body: body))
     }
 
-    /// Makes a call whose body is a file, and that must succeed.
+    /// Makes a call that must succeed and whose body is a file.
     ///
     /// - Returns: The answer.
     /// - Throws: ``CommandFailure`` with the relay's reason.
@@ -260,9 +266,9 @@ struct AdministrationClient: Sendable {
         }
     }
 
-    /// The parts of a call's path, with the container.
+    /// Returns the parts of a call's path, with the container.
     ///
-    /// A name that is empty, as of a variable that is not set, is refused: without it the path
+    /// An empty part, such as the value of an unset shell variable, is refused: the path without it
     /// would be that of another call.
     private func completed(
         _ parts: [String: String], of call: AdministrationCall

@@ -10,7 +10,7 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Carries administrative calls to a relay, or to the file of one that is not running.
+/// Carries administrative calls to a running relay, or executes them on the store of a stopped one.
 protocol AdministrationTransport: Sendable {
     /// Makes one call.
     ///
@@ -20,24 +20,24 @@ protocol AdministrationTransport: Sendable {
         _ method: String, _ path: String, body: JSONValue?
     ) async throws -> (status: Int, json: JSONValue)
 
-    /// Makes one call whose body is sent as it is read.
+    /// Makes one call whose body is streamed from a file.
     ///
     /// - Throws: As ``call(_:_:body:)``.
     func upload(
         _ method: String, _ path: String, _ file: UploadedFile
     ) async throws -> (status: Int, json: JSONValue)
 
-    /// Gives back what the transport holds.
+    /// Releases the transport's resources.
     func close() async
 }
 
-/// Why a command ends without success, and its exit code (those of `sysexits.h`).
+/// The reason why a command fails, with its exit code (from `sysexits.h`).
 struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What a shell sees.
+    /// The kind of failure, whose raw value is the exit code.
     enum Kind: Int32, Sendable {
         /// The relay refused the call.
         case refused = 1
-        /// A file that was named cannot be read.
+        /// A named file cannot be read.
         case input = 66
         /// The relay, or the file, cannot be reached.
         case unavailable = 69
@@ -46,7 +46,7 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The configuration cannot be used.
         case configuration = 78
 
-        /// Whether what fails is one call, and the next may succeed.
+        /// Whether only one call failed, so that the next one may succeed.
         var concernsOne: Bool { self == .refused || self == .broken }
     }
 
@@ -58,7 +58,9 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
         self.description = description
     }
 
-    /// Runs `body`; a failure is said on the standard error, and ends the process with its exit
+    /// Runs `body`.
+    ///
+    /// A ``CommandFailure`` is printed on the standard error and ends the process with its exit
     /// code.
     static func told(_ body: () async throws -> Void) async throws {
         do {
@@ -68,7 +70,7 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Runs `body`, which waits for nothing, in the same way.
+    /// Runs a synchronous `body` in the same way as ``told(_:)``.
     static func toldAtOnce(_ body: () throws -> Void) throws {
         do {
             try body()
@@ -77,31 +79,31 @@ struct CommandFailure: Error, Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Says it, and returns what ends the process.
+    /// Prints the failure, and returns the exit code as an error to throw.
     private var told: ExitCode {
         try? StandardStreams.write(Array(ShownText.plain("error: \(self)\n").utf8), .error)
         return ExitCode(kind.rawValue)
     }
 }
 
-/// Calls a running relay.
+/// Calls a running relay over HTTP.
 struct HTTPTransport: AdministrationTransport {
-    /// The administrative surface, without a slash at the end.
+    /// The URL of the administrative surface, without a slash at the end.
     let url: String
-    /// Its token.
+    /// The token of the administrative surface.
     let token: String
-    /// The clients, in the order in which they are tried; and those for what may take long.
+    /// The clients for calls and for uploads, which take longer; in each list, in the order to try.
     private let clients, patientClients: [HTTPClient]
 
-    /// How long a call may take, and what is uploaded.
+    /// The time limits of a call and of an upload.
     private static let patience = (call: TimeAmount.seconds(60), upload: TimeAmount.hours(1))
 
     /// - Parameters:
-    ///   - url: the administrative surface, without a slash at the end.
-    ///   - token: its token.
-    ///   - trust: how the relay is known.
-    ///   - silence: how long nothing of an answer may come: the time of a call ends with its head,
-    ///     and what comes behind that may stall.
+    ///   - url: The URL of the administrative surface, without a slash at the end.
+    ///   - token: Its token.
+    ///   - trust: How to recognise the relay.
+    ///   - silence: The read timeout. The deadline of a call covers only the head of its answer, and
+    ///     the body may stall.
     init(url: String, token: String, trust: RelayTrust, silence: TimeAmount? = nil) {
         self.url = url
         self.token = token
@@ -167,7 +169,7 @@ struct HTTPTransport: AdministrationTransport {
         }
     }
 
-    /// Makes the call with the first client that knows the other end.
+    /// Makes the call with the first client that accepts the relay's certificate.
     private static func execute(
         _ request: HTTPClientRequest, by clients: [HTTPClient], within time: TimeAmount
     ) async throws -> HTTPClientResponse {
@@ -184,12 +186,14 @@ struct HTTPTransport: AdministrationTransport {
     }
 }
 
-/// Works on the file itself; the store's lock makes sure that no relay has it open.
+/// Executes calls on the store itself.
+///
+/// The store's lock ensures that no relay has it open.
 struct FileTransport: AdministrationTransport {
     private let store: RelayStore
     private let relay: InProcessRelay
 
-    /// Opens the store that `path` names, in `schema` unless it is the configured one.
+    /// Opens the store at `path`, in `schema` or else in the configured schema.
     init(path: String, schema: String?, configuration: RelayConfiguration) throws {
         if let schema, !NamedStore.isServer(path) {
             throw CommandFailure(
@@ -197,7 +201,7 @@ struct FileTransport: AdministrationTransport {
         }
         do {
             var settings = configuration.store
-            // Who mistypes a name must be told, and not be shown an empty store.
+            // A mistyped name must be an error, not an empty new store.
             settings.creation = .never
             let schema = schema ?? configuration.storageSchema
             store = try NamedStore(path, schema: schema).open(settings)

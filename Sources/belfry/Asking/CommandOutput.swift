@@ -1,23 +1,23 @@
 import RelayModel
 import RelayServer
 
-/// What a command shows: the answer itself, and how people read it.
+/// The output of a command: the answer, and its readable form.
 struct CommandOutput {
-    /// How people read it.
+    /// The readable form of an answer.
     enum Form {
         /// One row for each element of a list.
         case table(AdministrationCall.List)
         /// One line for each member.
         case members
-        /// As it is.
+        /// A given text.
         case text(String)
-        /// The answer itself.
+        /// The answer as JSON.
         case json
     }
 
     let answer: JSONValue
     let form: Form
-    /// What is said below, for example that a secret is shown only once.
+    /// A remark below the answer, for example that a secret is shown only once.
     var remark: String?
 
     init(_ answer: JSONValue, _ form: Form, remark: String? = nil) {
@@ -26,12 +26,14 @@ struct CommandOutput {
         self.remark = remark
     }
 
-    /// The answer to `call`: its list as a table, or its members.
+    /// Creates the output of `call`: its list as a table, or its members.
     init(_ answer: JSONValue, to call: AdministrationCall, remark: String? = nil) {
         self.init(answer, call.list.map { .table($0) } ?? .members, remark: remark)
     }
 
-    /// What is printed; what was written elsewhere moves nothing on a terminal.
+    /// Returns the text to print.
+    ///
+    /// Control characters from elsewhere are made harmless for a terminal.
     func text(asJSON: Bool) -> String {
         if asJSON { return ShownText.json(answer.text) }
         let text =
@@ -77,8 +79,8 @@ struct CommandOutput {
         }.joined(separator: "\n")
     }
 
-    /// A value in one cell: texts as they are, the rest as JSON; control characters never reach a
-    /// terminal.
+    /// Returns a value as a table cell: texts as they are, other values as JSON, without control
+    /// characters.
     static func shown(_ value: JSONValue?) -> String {
         switch value {
         case nil, .null?: "-"

@@ -2,31 +2,35 @@ import FoundationEssentials
 import Glibc
 import Storage
 
-/// Where a running `belfry dev` has its administrative side, for the other commands of the same
-/// user: they find it by themselves where nothing else tells them of a relay.
+/// The administrative surface of a running `belfry dev`.
+///
+/// Other commands of the same user find it automatically if nothing else names a relay.
 struct DevAddress: Codable, Sendable {
-    /// The administrative side, without a slash at the end.
+    /// The URL of the administrative surface, without a slash at the end.
     let url: String
-    /// Its token.
+    /// The token of the administrative surface.
     let adminToken: String
-    /// The process, which may have been killed.
+    /// The process ID.
+    ///
+    /// The process may have been killed.
     let process: Int32
-    /// Its container in the environment development.
+    /// The container, in the environment `development`.
     var container: String?
-    /// Where its change source is posted to.
+    /// The URL of the change source.
     var sourceURL: String?
-    /// What the change source proves itself by.
+    /// The token of the change source.
     var sourceToken: String?
-    /// Its store, by its whole path.
+    /// The absolute path of the store.
     var store: String?
-    /// Those that were started before and were running then, the last one first: they are found
-    /// again when this one ends.
+    /// Sandboxes that were started earlier and still ran then, the latest first.
+    ///
+    /// They are found again when this one ends.
     var others: [DevAddress]?
 
-    /// Where it stands; `nil` without a home.
+    /// Returns the file with the address; `nil` without a home directory.
     ///
-    /// `belfry/dev.json` below `XDG_STATE_HOME`, which is `~/.local/state` as a rule (XDG Base
-    /// Directory Specification 0.8).
+    /// It is `belfry/dev.json` in `XDG_STATE_HOME`, by default `~/.local/state` (XDG Base Directory
+    /// Specification 0.8).
     private static func file(_ environment: [String: String]) -> URL? {
         let home = environment["HOME"].flatMap { $0.isEmpty ? nil : "\($0)/.local/state" }
         guard
@@ -35,9 +39,9 @@ struct DevAddress: Codable, Sendable {
         return URL(filePath: state).appending(path: "belfry/dev.json")
     }
 
-    /// Lets the other commands find it; the last one that was started is found.
+    /// Announces this sandbox to other commands, which find the one that was started last.
     ///
-    /// - Returns: Whether there was a place for it.
+    /// - Returns: Whether the address could be written.
     func announce(_ environment: [String: String]) -> Bool {
         guard let file = Self.file(environment) else { return false }
         var announced = self
@@ -52,8 +56,10 @@ struct DevAddress: Codable, Sendable {
         }
     }
 
-    /// This process is found no more; another one that was started since is, or else the last one
-    /// that runs still.
+    /// Withdraws this process.
+    ///
+    /// Then the latest sandbox that still runs is found instead, unless another one was started
+    /// since.
     static func withdraw(_ environment: [String: String]) {
         guard let file = file(environment),
             let announced = try? PrivateFile.read(DevAddress.self, from: file),
@@ -68,14 +74,14 @@ struct DevAddress: Codable, Sendable {
         try? PrivateFile.write(next, to: file)
     }
 
-    /// This one and those that were started before, as far as they run.
+    /// This sandbox and those that were started earlier, as far as they still run.
     private var running: [DevAddress] {
         var alone = self
         alone.others = nil
         return ([alone] + (others ?? [])).filter { kill($0.process, 0) == 0 }
     }
 
-    /// The one that runs, if any does.
+    /// Returns the latest running sandbox, if there is one.
     static func find(_ environment: [String: String]) -> DevAddress? {
         guard let file = file(environment),
             let address = try? PrivateFile.read(DevAddress.self, from: file)
@@ -83,8 +89,8 @@ struct DevAddress: Codable, Sendable {
         return address.running.first
     }
 
-    /// The store that is meant by `path`: that of a running one, where the usual one is meant and
-    /// is not there.
+    /// Returns the store that `path` means: that of a running sandbox if the usual path is given
+    /// and does not exist.
     static func store(for path: String, _ environment: [String: String]) -> String {
         let files = FileManager.default
         guard path == StoreSettings.usualPath, !files.fileExists(atPath: path),

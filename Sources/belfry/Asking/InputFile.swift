@@ -5,17 +5,19 @@ import Storage
 
 /// A file that a command writes.
 enum OutputFile {
-    /// Why a file cannot be written.
+    /// Returns why a file cannot be written.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
         CommandFailure(
             .input, "the file \(path) cannot be written: \(error.systemReason)")
     }
 }
 
-/// A file that a command reads; `-` is what is piped in.
+/// A file that a command reads; `-` means the standard input.
 struct InputFile {
-    /// The most that is read: a file of a million changes has less, and one without an end, as
-    /// `/dev/zero`, must not take all memory.
+    /// The maximum number of bytes to read.
+    ///
+    /// A file of a million changes is smaller. An endless file such as `/dev/zero` must not exhaust
+    /// the memory.
     static let mostBytes = 256 * 1024 * 1024
 
     private let path: String
@@ -26,7 +28,9 @@ struct InputFile {
         self.most = most
     }
 
-    /// The text in it; a letter that is none would become another one unseen.
+    /// Returns the text of the file.
+    ///
+    /// Invalid UTF-8 is refused, because replacing it would change the text silently.
     func text() throws -> String {
         let bytes = try bytes()
         if let text = String(utf8: bytes) { return text }
@@ -36,7 +40,7 @@ struct InputFile {
             .input, "the file \(path) is no text in UTF-8: see its line \((line ?? 0) + 1)")
     }
 
-    /// What is in it, without the mark that some editors put before a text.
+    /// Returns the contents of the file, without a byte order mark.
     func bytes() throws -> [UInt8] {
         let bytes = try written()
         if bytes.starts(with: Self.mark) { return Array(bytes.dropFirst(3)) }
@@ -44,10 +48,10 @@ struct InputFile {
         return bytes
     }
 
-    /// What some editors put before a text in UTF-8.
+    /// The byte order mark of UTF-8, which some editors write.
     static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// Whether a text begins as one in UTF-16 does.
+    /// Returns whether a text begins with a byte order mark of UTF-16.
     static func isUTF16(_ bytes: some Collection<UInt8>) -> Bool {
         bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF])
     }
@@ -69,10 +73,10 @@ struct InputFile {
         }
     }
 
-    /// Why a file cannot be read.
+    /// Returns why a file cannot be read.
     static func failure(_ error: any Error, _ path: String) -> CommandFailure {
         if error.isMissingFile {
-            // What a variable should have held that was never set.
+            // Probably an unset shell variable.
             guard !path.isEmpty else {
                 return CommandFailure(.input, "the name of a file is expected, and is empty")
             }

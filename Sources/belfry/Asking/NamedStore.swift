@@ -5,14 +5,14 @@ import StoragePostgreSQL
 import StorageSQL
 import StorageSQLite
 
-/// A store as an operator names it: a file, or a database of a server.
+/// A store as an operator names it: a file, or a database on a server.
 enum NamedStore: CustomStringConvertible {
     case file(String)
     case server(PostgresPlace)
 
-    /// Reads a path, or what names a database, with a schema beside it.
+    /// Parses a path, or the URL of a database with a schema.
     ///
-    /// - Throws: ``CommandFailure`` if it names none: to try again is of no use.
+    /// - Throws: ``CommandFailure`` if the URL is invalid, which a retry would not change.
     init(_ text: String, schema: String? = nil) throws {
         guard Self.isServer(text) else {
             self = .file(text)
@@ -23,19 +23,21 @@ enum NamedStore: CustomStringConvertible {
                 try PostgresPlace(url: text, schema: schema ?? PostgresPlace.usualSchema))
         } catch {
             guard case .inaccessible(let setting, let reason) = error else { throw error }
-            // A command is not told of settings that it does not use.
+            // The error must name the option of this command, not a setting that it does not use.
             let path = setting == "storage.url" ? "the URL of the database" : "the schema"
             throw CommandFailure(.configuration, "\(path) cannot be used: \(reason)")
         }
     }
 
-    /// Whether a text names a database of a server; it may hold what must not be repeated.
+    /// Returns whether a text names a database on a server.
+    ///
+    /// Such a text may contain a secret.
     static func isServer(_ text: String) -> Bool { PostgresPlace.isMeant(by: text) }
 
-    /// What a text names, for a sentence, before it is known to be right.
+    /// Returns a text for messages about a store whose name was not validated yet.
     static func shown(_ text: String) -> String { isServer(text) ? "the database" : text }
 
-    /// Refuses a database of a server, which PostgreSQL copies by its own means.
+    /// Refuses a database on a server, for which PostgreSQL's own tools are used.
     static func requireFile(_ text: String, _ deed: String) throws {
         guard isServer(text) else { return }
         throw ValidationError(
@@ -43,8 +45,8 @@ enum NamedStore: CustomStringConvertible {
                 + "archive of its log; this command is for files")
     }
 
-    /// Refuses a schema that is named beside a file, by the option that is called so: it was meant
-    /// for another store.
+    /// Refuses a schema that is given for a file by `option`, because it was meant for another
+    /// store.
     static func check(_ schema: String?, of text: String, called option: String) throws {
         guard schema != nil, !isServer(text) else { return }
         throw ValidationError("\(option) is of a database; \(text) is a file, which has none")
@@ -57,7 +59,7 @@ enum NamedStore: CustomStringConvertible {
         }
     }
 
-    /// Opens it.
+    /// Opens the store.
     func open(_ settings: StoreSettings) throws -> RelayStore {
         switch self {
         case .file(let path): try RelayStore.open(path: path, settings: settings)
@@ -70,7 +72,7 @@ enum NamedStore: CustomStringConvertible {
         }
     }
 
-    /// Brings its schema up to date; returns the names of the steps applied.
+    /// Updates the store's schema; returns the names of the applied steps.
     func migrate() throws -> [String] {
         switch self {
         case .file(let path): try RelayStore.migrate(path: path)
@@ -78,7 +80,7 @@ enum NamedStore: CustomStringConvertible {
         }
     }
 
-    /// Checks it, also while a relay runs.
+    /// Checks the store, even while a relay runs.
     func check() throws -> StoreReport {
         switch self {
         case .file(let path): try RelayStore.check(path: path)

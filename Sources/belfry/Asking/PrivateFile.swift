@@ -2,9 +2,9 @@ import FoundationEssentials
 import Glibc
 import Storage
 
-/// A small file of JSON that is for its owner alone.
+/// A small JSON file that only its owner may read.
 enum PrivateFile {
-    /// Why a file cannot be written, or is not taken for what it should be.
+    /// The reason why a file cannot be written or is not accepted.
     struct Fault: Error, CustomStringConvertible {
         let description: String
 
@@ -13,9 +13,9 @@ enum PrivateFile {
         }
     }
 
-    /// Writes the file whole or not at all.
+    /// Writes the file atomically.
     ///
-    /// - Throws: ``Fault``.
+    /// - Throws: ``Fault`` if it cannot be written.
     static func write(_ value: some Encodable, to file: URL) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -33,8 +33,8 @@ enum PrivateFile {
 
     /// Reads the file.
     ///
-    /// - Throws: `CocoaError.fileReadNoSuchFile` if it is not there, and another error if it is
-    ///   something else or another user's.
+    /// - Throws: `CocoaError.fileReadNoSuchFile` if it does not exist, and another error if it has
+    ///   other contents or other users may access it.
     static func read<Value: Decodable>(_ type: Value.Type, from file: URL) throws -> Value {
         let data = try Data(contentsOf: file)
         var status = stat()

@@ -2,8 +2,10 @@ import AsyncHTTPClient
 import NIOHTTP1
 
 extension HTTPClientResponse {
-    /// Where an answer leads instead of being one: a POST that goes there comes as a GET, and what
-    /// answers it is often no relay.
+    /// The place that a redirection names; `nil` for other answers.
+    ///
+    /// Redirections are not followed: a redirected POST becomes a GET, and the other server is
+    /// often not a relay.
     var redirection: String? {
         guard (300..<400).contains(status.code) else { return nil }
         let place = headers.first(name: "Location") ?? "elsewhere"

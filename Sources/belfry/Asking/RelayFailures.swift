@@ -3,9 +3,11 @@ import Gateway
 import RelayServer
 import Storage
 
-/// What keeps a relay from running, as the commands that run one say it.
+/// Reports what keeps a relay from running, in the same words for all commands that run one.
 enum RelayFailures {
-    /// Runs `body`; what an operator can mend is said on the standard error, and ends the process
+    /// Runs `body`.
+    ///
+    /// A failure that an operator can repair is printed on the standard error and ends the process
     /// with its exit code (docs/operations.md).
     static func told(_ body: () async throws -> Void) async throws {
         do {

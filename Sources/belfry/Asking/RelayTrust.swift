@@ -6,22 +6,24 @@ import NIOPosix
 import NIOSSL
 import RelayServer
 
-/// How a command knows the relay when it speaks TLS.
+/// How a command recognises a relay that uses TLS.
 ///
-/// The certificate is for the name by which clients reach the relay, and a command on the same
-/// machine reaches it by another: so it asks for the name that the certificate has, at the address
-/// that is configured, and verifies all of it. Who has the relay's own certificate needs nobody who
-/// vouches for it: the same one, byte for byte, is the relay's, whoever signed it. The handshake
-/// proves that the other end has its key.
+/// The relay's certificate is for the name that clients use, but a command on the same machine uses
+/// another address. So the command requests the certificate's name, connects to the configured
+/// address, and verifies the certificate fully. If the command has the relay's own certificate, it
+/// needs no authority: the identical certificate, byte for byte, is the relay's, whoever signed it.
+/// The handshake proves that the other end has its key.
 struct RelayTrust {
     private var roots: [NIOSSLCertificate] = []
     private var own: NIOSSLCertificate?
-    /// Where names are to be found instead of where they lead.
+    /// Addresses to connect to for a host name, instead of those from DNS.
     private(set) var places: [String: String] = [:]
 
-    /// Trusts the certificates of a file, of which the first is the relay's own if it is its chain.
+    /// Trusts the certificates in a file.
     ///
-    /// - Throws: ``CommandFailure`` if it cannot be read.
+    /// In the relay's own chain, the first one is the relay's certificate.
+    ///
+    /// - Throws: ``CommandFailure`` if the file cannot be read.
     mutating func add(_ key: String, _ path: String) throws {
         do {
             let chain = try NIOSSLCertificate.fromPEMFile(path)
@@ -32,7 +34,7 @@ struct RelayTrust {
         }
     }
 
-    /// The URL of the listener at `host`, without a slash at the end.
+    /// Returns the URL of the listener at `host`, without a slash at the end.
     mutating func place(of host: String, port: Int, isTLS: Bool) -> String {
         let reached =
             switch host {
@@ -49,10 +51,11 @@ struct RelayTrust {
         return "https://\(name):\(port)"
     }
 
-    /// What clients are configured by, in the order in which they are to be tried.
+    /// The configurations of the clients, in the order in which to try them.
     ///
-    /// One knows the relay's own certificate; one has it verified, as when it was renewed and the
-    /// relay still has the old one. The first sends nothing where it finds another certificate.
+    /// The first one accepts only the relay's own certificate, and sends nothing if it finds
+    /// another. The second one verifies the certificate, for a relay that still uses the
+    /// certificate before a renewal.
     var configurations: [HTTPClient.Configuration] {
         guard let own else { return [verifying] }
         return [comparing(own), verifying]
@@ -68,7 +71,7 @@ struct RelayTrust {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.certificateVerification = .none
         var configuration = configuration(tls)
-        // It runs when the handshake is done, and before the connection gets a request.
+        // Runs after the handshake, before any request is sent on the connection.
         let compare: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
             channel.nioSSL_peerCertificate().flatMapThrowing { found in
                 guard found == own else { throw OtherCertificate() }
@@ -85,12 +88,12 @@ struct RelayTrust {
         configuration.dnsOverride = places
         configuration.redirectConfiguration = .disallow
         configuration.timeout.connect = .seconds(5)
-        // A relay that is not there shall be said at once.
+        // An absent relay is reported at once, without retries.
         configuration.connectionPool.retryConnectionEstablishment = false
         return configuration
     }
 
-    /// The names of a certificate; of a wildcard, one of the names that it stands for.
+    /// Returns the names in a certificate; for a wildcard, one name that it matches.
     private static func names(_ certificate: NIOSSLCertificate) -> [String] {
         certificate._subjectAlternativeNames().compactMap { name in
             guard name.nameType == .dnsName else { return nil }
@@ -100,17 +103,17 @@ struct RelayTrust {
     }
 }
 
-/// The other end has another certificate than the relay's own.
+/// The relay presented another certificate than its own.
 struct OtherCertificate: Error {}
 
-/// Why a relay was not reached, for people.
+/// The reason why a relay was not reached, in readable form.
 struct ReachingFailure: CustomStringConvertible {
     let description: String
 
     /// - Parameters:
-    ///   - error: what went wrong.
-    ///   - knowsOwn: whether the file of the relay's own certificate was read, which another may
-    ///     have been put into.
+    ///   - error: The error.
+    ///   - knowsOwn: Whether the file with the relay's own certificate was read, which may since have
+    ///     been replaced.
     init(_ error: any Error, knowsOwn: Bool = false) {
         let text = "\(error)"
         let isReplaced = knowsOwn && text.contains(Self.unverified)
@@ -121,7 +124,7 @@ struct ReachingFailure: CustomStringConvertible {
                     + "five seconds" : "")
     }
 
-    /// What is said of an error that has no words for people.
+    /// Returns a readable text for an error that has none itself.
     private static func words(for error: any Error) -> String? {
         switch error {
         case is HTTPParserError: "it speaks no HTTP there: another program may have the port"
@@ -131,12 +134,14 @@ struct ReachingFailure: CustomStringConvertible {
         }
     }
 
-    /// What the system says, each thing once where a name has several addresses.
+    /// Returns the system's reasons.
+    ///
+    /// If a name has several addresses, equal reasons are listed once.
     private static func reasons(of error: any Error) -> String {
         let errors = (error as? NIOConnectionError)?.connectionErrors.map(\.error) ?? []
         var reasons: [String] = []
         for error in errors.isEmpty ? [error] : errors {
-            // BoringSSL says in which line of its sources it found out, NIO in which call.
+            // BoringSSL's text includes its source line, NIO's the name of the call.
             let reason = "\(error)".replacing(#/ at \S+:[0-9]+/#, with: "")
                 .replacing(#/[^()]*\([^()]*\): ([^()]+)\) \(errno: [0-9]+\)/#) { "\($0.1)" }
             if !reasons.contains(reason) { reasons.append(reason) }
@@ -144,10 +149,10 @@ struct ReachingFailure: CustomStringConvertible {
         return reasons.joined(separator: ", ")
     }
 
-    /// What BoringSSL says of a certificate that nobody known vouches for.
+    /// The part of BoringSSL's text about a certificate that no known authority signed.
     private static let unverified = "CERTIFICATE_VERIFY_FAILED"
 
-    /// What a failure that many meet at first means, and what to do.
+    /// Returns the meaning of common first-time failures, and what to do.
     private static func meaning(of text: String) -> String? {
         if text.contains(unverified) {
             return "its certificate is signed by nobody who is known here: name the authority that "

@@ -2,9 +2,9 @@ import ArgumentParser
 import RelayModel
 
 extension JSONValue {
-    /// Reads what was typed as an option, or stands in a file that was named.
+    /// Parses JSON from an option or a file.
     ///
-    /// - Throws: `ValidationError` that says where, and in what.
+    /// - Throws: `ValidationError` with the position and `name`.
     init(typed text: String, as name: String) throws {
         do {
             self = try JSONValue(parsing: text)

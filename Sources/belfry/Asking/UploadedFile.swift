@@ -3,14 +3,14 @@ import Glibc
 import NIOCore
 import RelayModel
 
-/// A file that is sent as it is read, after a first line; `-` is what is piped in.
+/// A file that is streamed after a first line; `-` means the standard input.
 struct UploadedFile: AsyncSequence, Sendable {
-    /// What comes before the file, as one line.
+    /// The line that is sent before the file.
     let firstLine: JSONValue
     /// The file.
     let path: String
 
-    /// A refusal that names a line of what was sent, with the line of the file in its place.
+    /// Returns a refusal of a sent line with the position in the file instead.
     func placed(_ reason: String) -> String {
         let word = "line "
         guard reason.hasPrefix(word), let end = reason.firstIndex(of: ":"),
@@ -20,9 +20,9 @@ struct UploadedFile: AsyncSequence, Sendable {
     }
 
     struct AsyncIterator: AsyncIteratorProtocol {
-        /// Bytes that are read and sent at once.
+        /// The number of bytes that are read and sent at once.
         private static let portion = 262_144
-        /// Bytes after which it is said how far it is.
+        /// The number of bytes between progress messages.
         private static let step = 32 * 1024 * 1024
 
         private var first: JSONValue?
@@ -51,7 +51,9 @@ struct UploadedFile: AsyncSequence, Sendable {
             return ByteBuffer(bytes: Self.unmarked(data, isFirst: sent == data.count))
         }
 
-        /// The next portion; that the file is none to be read is no fault of the relay.
+        /// Returns the next portion.
+        ///
+        /// A read error is reported as a failure of the file, not of the relay.
         private func read() throws -> [UInt8] {
             let data: [UInt8]
             do {
@@ -65,7 +67,7 @@ struct UploadedFile: AsyncSequence, Sendable {
             return data
         }
 
-        /// A portion without the mark that some editors put before a text.
+        /// Returns a portion without the byte order mark at the beginning of the file.
         private static func unmarked(_ data: [UInt8], isFirst: Bool) -> ArraySlice<UInt8> {
             isFirst && data.starts(with: InputFile.mark) ? data.dropFirst(3) : data[...]
         }

@@ -4,12 +4,12 @@ import RelayModel
 import RelayServer
 import Storage
 
-/// Reaches continuous backups with the settings that a relay would have.
+/// Reaches continuous backups with the settings of the relay.
 enum BackupAccess {
-    /// The destination at `url`.
+    /// Returns the destination at `url`.
     ///
-    /// - Throws: ``CommandFailure`` if the URL is none of a backup, or the configuration cannot be
-    ///   used.
+    /// - Throws: ``CommandFailure`` if the URL does not name a place for backups, or the
+    ///   configuration is unusable.
     static func destination(
         _ url: String, config: String?
     ) async throws -> any BackupDestination {
@@ -31,7 +31,9 @@ enum BackupAccess {
         }
     }
 
-    /// Runs `body`, and closes the destination; what it refuses is said.
+    /// Runs `body` and closes the destination.
+    ///
+    /// Its errors become failures of the command.
     static func told<Value>(
         _ destination: any BackupDestination, _ body: () async throws -> Value
     ) async throws -> Value {

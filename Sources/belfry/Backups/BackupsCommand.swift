@@ -2,7 +2,7 @@ import ArgumentParser
 import LogShipping
 import RelayModel
 
-/// What continuous backups are there, and whether they are whole.
+/// The continuous backups, and whether they are complete.
 struct BackupsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backups", abstract: "List and verify continuous backups.",
@@ -95,14 +95,14 @@ struct BackupsCommand: AsyncParsableCommand {
         }
     }
 
-    /// One copy with the log since.
+    /// A copy and the log since then.
     private struct Row {
         let base: Catalogue.Base
         let end: Timestamp?
         let missing: UInt64?
-        /// What is gone or damaged of the copy itself.
+        /// What is missing or damaged in the copy itself.
         let lack: BackupRefusal?
-        /// The first number under which more than one segment lies.
+        /// The first number under which several segments were shipped.
         var doubled: UInt64?
 
         var isWrong: Bool { missing != nil || lack != nil || doubled != nil }

@@ -8,7 +8,7 @@ import StoragePostgreSQL
 import StorageSQL
 import StorageSQLite
 
-/// Makes a store of a copy, or of continuous backups.
+/// Makes a store from a copy, or from continuous backups.
 struct RestoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
@@ -59,14 +59,16 @@ struct RestoreCommand: AsyncParsableCommand {
 
     private var isServer: Bool { NamedStore.isServer(database) }
 
-    /// The moment to go back to; one without an offset is in UTC.
+    /// Returns the moment to go back to.
+    ///
+    /// Without an offset, it is in UTC.
     private func moment() throws -> Timestamp? {
         guard let at else { return nil }
         guard let moment = Timestamp(iso8601: at, with: .seconds), moment.isPlausible else {
             throw ValidationError(
                 "--at \"\(at)\" must be a date and time in ISO 8601, as 2026-11-25T20:15:00Z")
         }
-        // Moments are shown to the millisecond: one that was read off is all of its millisecond.
+        // Moments are shown in milliseconds, so a copied moment stands for its whole millisecond.
         return moment.nanoseconds % 1_000_000 == 0
             ? moment.advanced(by: .nanoseconds(999_999)) : moment
     }
@@ -82,9 +84,9 @@ struct RestoreCommand: AsyncParsableCommand {
         try await restoreShipped()
     }
 
-    /// Gives what PostgreSQL has brought back an identity of its own.
+    /// Gives a database that PostgreSQL's tools restored an identity of its own.
     private func renew() async throws {
-        // A URL may hold a password, which is refused and not repeated.
+        // A URL may contain a password. Such a URL is refused, and must not be repeated.
         var name = "the database"
         do {
             let store = try NamedStore(database, schema: schema)

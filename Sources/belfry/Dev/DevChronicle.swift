@@ -3,28 +3,28 @@ import RelayModel
 import RelayServer
 import Storage
 
-/// Says of each change of a sandbox, in one line, what it fired, or why it did not.
+/// Prints one line for each change of a sandbox: what it fired, or why it fired nothing.
 ///
-/// The follower waits for nobody: what comes while as many changes wait as there is room for is
-/// counted, and not told.
+/// The follower never waits for it. If the buffer of waiting changes is full, further ones are only
+/// counted.
 struct DevChronicle: Sendable {
-    /// Changes that wait to be told.
+    /// The maximum number of changes that wait to be printed.
     private static let room = 256
-    /// Subscriptions that are asked why they were not fired.
+    /// The maximum number of subscriptions to ask why they did not fire.
     private static let mostAsked = 100
 
     private let changes = AsyncStream<JudgedChange>.makeStream(
         bufferingPolicy: .bufferingOldest(room))
     private let untold = UntoldCount()
 
-    /// What the relay tells.
+    /// The callback through which the relay reports changes.
     var watch: ChangeWatch {
         ChangeWatch { [changes, untold] change in
             if case .dropped = changes.continuation.yield(change) { untold.count() }
         }
     }
 
-    /// Tells of the changes that `relay` judges, until the task is cancelled.
+    /// Prints the changes that `relay` judges, until the task is cancelled.
     func tell(of relay: Relay) async {
         for await change in changes.stream {
             StandardStreams.say(ShownText.plain(await line(change, relay)))
@@ -43,7 +43,7 @@ struct DevChronicle: Sendable {
         }
         let asked = try? await relay.subscriptions(
             to: change.recordType, in: judged.container, most: Self.mostAsked)
-        // Whoever was saved after the change was not asked.
+        // Subscriptions that were saved after the change did not take part.
         let versions = asked?.versions.filter { $0.activation < judged.position } ?? []
         return JudgedLine(
             judged: judged, change: change, subscriptions: versions,

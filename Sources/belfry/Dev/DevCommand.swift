@@ -13,8 +13,8 @@ import ServiceLifecycle
 import Storage
 import UnixSignals
 
-/// Runs a relay with everything around it made up, so that a change can be seen to fire a
-/// subscription within a minute.
+/// Runs a relay in an invented environment, so that a user can see a change fire a subscription
+/// within a minute.
 struct DevCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "dev",
@@ -61,16 +61,16 @@ struct DevCommand: AsyncParsableCommand {
         if once, seed != nil {
             throw ValidationError("--once runs the printed commands, and no --seed")
         }
-        // The relay would name its own options.
+        // The relay's own error would name its own options.
         for (option, port) in [("--port", port ?? 0), ("--admin-port", adminPort)]
         where !(0...65_535).contains(port) {
             throw ValidationError("\(option): 0 to 65535 is expected")
         }
-        // What a variable should have held that was never set would be the folder one is in.
+        // Probably an unset shell variable. Without this check, the current folder would be used.
         if folder?.isEmpty == true {
             throw ValidationError("--folder: the name of a folder is expected")
         }
-        // It would be made here, as one that is called so.
+        // A folder with the name `~` would be created here.
         if let folder, folder == "~" || folder.hasPrefix("~/") {
             throw ValidationError(
                 "--folder: a shell reads ~ only where a word begins: write --folder \(folder) "
@@ -80,7 +80,8 @@ struct DevCommand: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            // Whoever ends it while it starts leaves no folder with keys behind either.
+            // Signals are trapped first, so that ending the command during its start leaves no
+            // folder with keys behind.
             let ends = await UnixSignalsSequence(trapping: Self.endings)
             let folder = try makeFolder()
             defer {
@@ -97,13 +98,13 @@ struct DevCommand: AsyncParsableCommand {
         }
     }
 
-    /// The signals that end it.
+    /// The signals that end the command.
     ///
-    /// A terminal that is closed sends SIGHUP; who started it to outlive the terminal (`nohup`) has
-    /// that ignored.
+    /// Closing a terminal sends SIGHUP. A user who wants the command to outlive the terminal starts
+    /// it with SIGHUP ignored (`nohup`).
     private static var endings: [UnixSignal] {
         let former = signal(SIGHUP, SIG_DFL)
-        // Functions of C cannot be compared; to ignore a signal is 1.
+        // C functions cannot be compared in Swift. SIG_IGN has the value 1.
         let isIgnored = unsafe unsafeBitCast(former, to: Int.self) == 1
         guard isIgnored else { return [.sigterm, .sigint, .sighup] }
         signal(SIGHUP, SIG_IGN)
@@ -111,7 +112,7 @@ struct DevCommand: AsyncParsableCommand {
     }
 
     private func makeFolder() throws -> URL {
-        // In a place that all users share, nobody else can have taken this name before.
+        // In a folder that all users share, a random name cannot have been taken by another user.
         let place =
             folder.map { URL(filePath: $0) }
             ?? FileManager.default.temporaryDirectory
@@ -130,12 +131,13 @@ struct DevCommand: AsyncParsableCommand {
 
     private func run(in folder: URL, until ends: UnixSignalsSequence) async throws {
         let world = World.real
-        // What is wrong with it is said before anything is started.
+        // Errors in the seed are reported before anything is started.
         let seed = try seed.map { try DevSeed(file: $0) }
         let sandbox = try DevSandbox(
             folder: folder, seeded: seed?.devices ?? [], world: world)
         let phones = SandboxPushes(clock: world.clock) { world.randomBytes($0) }
-        // Whoever has the folder already keeps the certificate that its relay trusts.
+        // Furnishing comes first: it fails if another relay has the folder, before the gateway
+        // replaces the certificate that this relay trusts.
         try await sandbox.furnish(at: world.now())
         let gateway = try await startGateway(of: sandbox, phones, world)
         let metrics = PrometheusMetrics()
@@ -178,7 +180,7 @@ struct DevCommand: AsyncParsableCommand {
     /// What has ended.
     private enum Ending {
         case relay
-        /// What is shown and sown at the start, or tried once.
+        /// The task that shows or sows at the start, or tries the commands once.
         case tour((any Error)?)
     }
 
@@ -197,14 +199,14 @@ struct DevCommand: AsyncParsableCommand {
                 do {
                     try await show(relay, sandbox, gateway, seed, until: now)
                 } catch is CancellationError {
-                    // The relay has ended meanwhile, as somebody wanted.
+                    // The relay was ended in the meantime, on request.
                     failure = once ? Self.untried : nil
                 } catch {
-                    // What breaks off in the middle then has no other reason.
+                    // If the command was being ended, that is the only reason for the failure.
                     failure = once && end.isSet ? Self.untried : error
                 }
-                // The relay ends as if it had been told to: its servers, cut off, would complain of
-                // that before anybody hears what was the matter.
+                // The relay ends as on request. If its servers were cut off, their errors would
+                // appear before the actual failure.
                 if once || failure != nil { await group.triggerGracefulShutdown() }
                 return .tour(failure)
             }
@@ -212,13 +214,14 @@ struct DevCommand: AsyncParsableCommand {
             do {
                 while let ending = try await tasks.next() {
                     switch ending {
-                    // Nobody answers any more what is still being sown or tried.
+                    // Calls that are still being sown or tried would get no answer.
                     case .relay: tasks.cancelAll()
                     case .tour(let found): failure = failure ?? found
                     }
                 }
             } catch {
-                // A relay that cannot be served says so, and nobody waits for its ports.
+                // If the relay cannot be served, that error is reported, and the wait for its ports
+                // ends.
                 await group.triggerGracefulShutdown()
                 throw failure ?? error
             }
@@ -226,7 +229,7 @@ struct DevCommand: AsyncParsableCommand {
         }
     }
 
-    /// Says what to try once the relay is served, or tries it.
+    /// Once the relay is served, shows what to try, or tries it.
     private func show(
         _ relay: Relay, _ sandbox: DevSandbox, _ gateway: SimulatedGateway, _ seed: DevSeed?,
         until now: Timestamp
@@ -255,9 +258,9 @@ struct DevCommand: AsyncParsableCommand {
         try await DevRehearsal(tour: tour, sandbox: sandbox, gateway: gateway, relay: relay).run()
     }
 
-    /// The port for clients: the one that was asked for, or the first free one from 8080 on.
+    /// Returns the port for clients: the requested one, or the first free one from 8080 on.
     ///
-    /// For 0 it is any free one, which is found here: what is told of sources names it.
+    /// For 0, a free port is chosen here, because the URLs of sources must contain it.
     private func clientPort() async throws -> Int {
         if let port, port != 0 { return port }
         guard port == nil else { return await Self.bound(to: 0) ?? 0 }
@@ -269,7 +272,7 @@ struct DevCommand: AsyncParsableCommand {
         return await Self.bound(to: 0) ?? 0
     }
 
-    /// The port that was listened on for a moment; `nil` if it is taken.
+    /// Binds a port briefly; returns its number, or `nil` if it is taken.
     private static func bound(to port: Int) async -> Int? {
         let channel = try? await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -315,7 +318,7 @@ struct DevCommand: AsyncParsableCommand {
 }
 
 extension SandboxPushes.Push {
-    /// A push as a phone gets it.
+    /// Creates a push as a phone receives it.
     init(_ push: ReceivedPush, at now: Timestamp) {
         self.init(
             at: now, token: push.deviceToken, deliveryID: push.apnsID,

@@ -2,18 +2,18 @@ import FoundationEssentials
 import Glibc
 import Storage
 
-/// The folder of a `belfry dev`, which one process has from its start to its end.
+/// The lock of a `belfry dev` on its folder, held from its start to its end.
 ///
-/// Two that start at once would each make keys up, and write them and the gateway's certificate
-/// over the other's, before one of them finds that the store is taken. The kernel takes the lock
-/// away when the process ends, however it ends.
+/// Without it, two processes that start at once would overwrite each other's keys and gateway
+/// certificate before one of them finds the store locked. The kernel releases the lock when the
+/// process ends, however it ends.
 struct DevFolderLock {
     private let descriptor: Int32
 
-    /// Takes the folder.
+    /// Locks the folder.
     ///
     /// - Throws: ``Storage/StorageError/locked(path:holder:)`` if another process has it, and
-    ///   ``DevFailure`` if nothing can be written there.
+    ///   ``DevFailure`` if the lock file cannot be written.
     init(_ folder: URL) throws {
         let path = folder.appending(path: "dev.lock").path
         let opened = unsafe open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -21,7 +21,7 @@ struct DevFolderLock {
             let reason = unsafe String(cString: strerror(errno))
             throw DevFailure("\(path) cannot be written: \(reason)")
         }
-        // Where a file system knows no locks, the store's own has to do.
+        // On a file system without locks, the store's own lock must suffice.
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK else {
             close(opened)
             throw StorageError.locked(path: folder.path, holder: "another belfry dev")
@@ -29,7 +29,7 @@ struct DevFolderLock {
         descriptor = opened
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     func end() {
         close(descriptor)
     }

@@ -5,17 +5,17 @@ import RelayModel
 import RelayServer
 import Storage
 
-/// Runs the printed commands and judges what came of them.
+/// Runs the printed commands and judges the results.
 struct DevRehearsal: Sendable {
     let tour: DevTour
     let sandbox: DevSandbox
     let gateway: SimulatedGateway
     let relay: Relay
 
-    /// How long a push may take; it takes milliseconds where nothing is wrong.
+    /// The time limit for a push, which normally takes milliseconds.
     private static let patience = Duration.seconds(30)
 
-    /// - Throws: ``DevFailure`` that says what should have happened and did not.
+    /// - Throws: ``DevFailure`` with the expected result that did not occur.
     func run() async throws {
         StandardStreams.say("\n==> Running 1.")
         let saved = try await answer(to: tour.subscribe, holding: "activationPosition")
@@ -24,7 +24,7 @@ struct DevRehearsal: Sendable {
         let appended = try await answer(to: tour.change, holding: "position")
         StandardStreams.say(appended)
         _ = try await gateway.pushes(count: 1, within: Self.patience)
-        // Whatever else the change owes is settled once the progress has passed it.
+        // Once the change is settled, all of its other deliveries are known as well.
         try await relay.waitUntilSettled(within: Self.patience)
         try judge(gateway.pushes)
         StandardStreams.say(
@@ -50,17 +50,17 @@ struct DevRehearsal: Sendable {
     }
 }
 
-/// Runs a line of the shell.
+/// Runs a line of shell script.
 enum Shell {
     static func run(_ command: String) async throws -> String {
         closeOpenFiles()
-        // As it was printed: Debian's `sh` is another shell.
+        // The commands need bash, in which they are printed; `sh` of Debian is another shell.
         let script = "exec /bin/bash 2>&1 <<'BELFRY_END'\n\(command)\nBELFRY_END\n"
         guard let pipe = unsafe popen(script, "re") else {
             throw DevFailure("no command can be started: \(POSIXError.last.systemReason)")
         }
         let read = Result { try StandardStreams.readAll(unsafe fileno(pipe)) }
-        // Whatever was read: the shell is waited for.
+        // The shell is waited for, even after a read error.
         let status = unsafe pclose(pipe)
         let text = try read.get()
         guard status == 0 else {
@@ -69,10 +69,10 @@ enum Shell {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Has what this process has open closed in those that it starts.
+    /// Marks the open files of this process to be closed in the processes that it starts.
     ///
-    /// A listener that went on in one of them would take its call after the relay has ended, and
-    /// nobody would answer it.
+    /// Otherwise a child that inherited a listener would accept calls after the relay has ended,
+    /// and never answer them.
     private static func closeOpenFiles() {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         for descriptor in names.compactMap({ Int32($0) }) where descriptor > STDERR_FILENO {

@@ -8,8 +8,8 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Everything that `belfry dev` makes up: a container with keys, users with devices, a change
-/// source, and the secrets that go with them.
+/// The invented environment of `belfry dev`: a container with keys, users with devices, a change
+/// source, and the secrets of all these.
 struct DevSandbox: Sendable {
     static let container = "iCloud.com.example.Art"
     static let topic = "com.example.Art"
@@ -20,12 +20,12 @@ struct DevSandbox: Sendable {
     let folder: URL
     let secrets: DevSecrets
     let signingKey: P256.Signing.PrivateKey
-    /// Devices that come by a seed.
+    /// The devices of a seed.
     let seeded: [DevSeed.SeedDevice]
-    /// Whether the folder had a container at the start.
+    /// Whether the folder already had a container at the start.
     let isKept: Bool
 
-    /// Takes what the folder keeps, or makes up names and secrets.
+    /// Loads the names and secrets from the folder, or makes new ones.
     init(folder: URL, seeded: [DevSeed.SeedDevice] = [], world: World) throws {
         self.folder = folder
         self.seeded = seeded
@@ -37,25 +37,25 @@ struct DevSandbox: Sendable {
 
     var folderPath: String { folder.path }
     var storePath: String { folder.appending(path: "relay.sqlite").path }
-    /// The same for those who are called in another folder.
+    /// The absolute path of the store, for commands that run in another folder.
     var wholeStorePath: String {
         storePath.hasPrefix("/")
             ? storePath : "\(FileManager.default.currentDirectoryPath)/\(storePath)"
     }
     var caPath: String { folder.appending(path: "gateway-ca.pem").path }
 
-    /// Where changes are posted.
+    /// Returns the URL to which changes are posted.
     func sourceURL(port: Int) -> String {
         "http://127.0.0.1:\(port)/changes/1/\(Self.container)/development/\(Self.source)"
     }
 
-    /// The name of the device with this token.
+    /// Returns the name of the device with this token.
     func phone(with token: String) -> String {
         secrets.phones.first { $0.token == token }?.name
             ?? seeded.first { self.token(of: $0) == token }?.id.rawValue ?? "an unknown device"
     }
 
-    /// The token of a seeded device: the same in every run of a folder.
+    /// Returns the token of a seeded device, which is the same in every run with one folder.
     func token(of device: DevSeed.SeedDevice) -> String {
         let named = secrets.phones.first {
             $0.name == device.id.rawValue && $0.owner == device.user.rawValue
@@ -65,7 +65,8 @@ struct DevSandbox: Sendable {
         return Hexadecimal.encode(SHA256.hash(data: Array(text.utf8)))
     }
 
-    /// A user token (JWT, HS256) as the application's own identity provider would issue it.
+    /// Returns a user token (JWT, HS256) like those that the application's own identity provider
+    /// would issue.
     func userToken(_ user: String, until expiry: Timestamp) -> String {
         let head: JSONValue = ["alg": "HS256", "typ": "JWT"]
         let claims: JSONValue = ["sub": .string(user), "exp": .integer(expiry.seconds)]
@@ -77,10 +78,10 @@ struct DevSandbox: Sendable {
 
     // MARK: Furnishing
 
-    /// Writes container, keys, source and devices into the store, as an operator would, unless the
-    /// container is there with these keys: what was changed in a folder that is kept stays.
+    /// Writes the container, keys, source and devices into the store, as an operator would.
     ///
-    /// Where its keys were lost, the new ones take their places.
+    /// If the container already has these keys, nothing is written, so changes in a kept folder
+    /// persist. If the keys were lost, new ones replace them.
     func furnish(at now: Timestamp) async throws {
         let store = try RelayStore.open(path: storePath)
         do {
@@ -123,7 +124,8 @@ struct DevSandbox: Sendable {
             StoredSource(
                 container: key, name: name,
                 definition: .object(try ChangeSource(json: definition).json), savedAt: now))
-        // Kept, so that a page that shows them has what there is.
+        // The record type is kept, so that a page that shows its records can list the existing
+        // ones.
         if let artwork = RecordType(rawValue: Self.recordType) {
             try await store.extendSchema(
                 of: key, with: [RecordTypeDefinition(artwork, isInferred: true)])
@@ -133,10 +135,10 @@ struct DevSandbox: Sendable {
         }
     }
 
-    /// What its API token is called.
+    /// The ID of the API token.
     private static let keyName = "dev"
 
-    /// What its records are.
+    /// The record type of the sample records.
     static let recordType = "Artwork"
 
     static func containerKey() throws -> ContainerKey {
@@ -160,7 +162,7 @@ extension DevSecrets.Phone {
     }
 }
 
-/// Why `belfry dev` cannot go on.
+/// The reason why `belfry dev` cannot continue.
 struct DevFailure: Error, CustomStringConvertible {
     let description: String
 

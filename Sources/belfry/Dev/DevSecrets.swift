@@ -4,30 +4,30 @@ import RelayModel
 import RelayServer
 import Storage
 
-/// What `belfry dev` makes up: keys, tokens and devices.
+/// The keys, tokens and devices that `belfry dev` invents.
 ///
-/// A folder that is kept keeps them, so that what was copied from one run works in the next.
+/// A kept folder stores them, so that commands copied in one run work in the next.
 struct DevSecrets: Codable, Sendable {
-    /// A registered device that the commands speak of.
+    /// A registered device that the printed commands use.
     struct Phone: Codable, Sendable {
         let owner: String
         let name: String
         let token: String
     }
 
-    /// Calls the relay as the application.
+    /// The API token with which the application calls the relay.
     let apiToken: String
-    /// Calls it as its operator.
+    /// The token with which the operator calls the relay.
     let adminToken: String
-    /// Posts changes.
+    /// The token with which the database posts changes.
     let sourceToken: String
-    /// Signs the tokens of users.
+    /// The secret that signs user tokens.
     let userSecret: String
-    /// Signs the relay's calls of the gateway, in PEM form.
+    /// The key that signs the provider tokens for the gateway, in PEM form.
     let signingKey: String
     let phones: [Phone]
 
-    /// Makes everything up.
+    /// Makes new secrets.
     init(world: World) {
         func secret(_ bytes: Int = 24) -> String { Hexadecimal.encode(world.randomBytes(bytes)) }
         apiToken = secret()
@@ -40,9 +40,10 @@ struct DevSecrets: Codable, Sendable {
         ].map { Phone(owner: $0, name: $1, token: secret(32)) }
     }
 
-    /// Those of a folder, or new ones, which are kept there for the folder's owner alone.
+    /// Returns the secrets of a folder, or makes new ones and stores them there for the folder's
+    /// owner alone.
     ///
-    /// - Throws: ``DevFailure`` if what is kept cannot be read, or nothing can be kept.
+    /// - Throws: ``DevFailure`` if they cannot be read or written.
     static func kept(in folder: URL, world: World) throws -> DevSecrets {
         let file = folder.appending(path: "dev.json")
         do {

@@ -2,8 +2,9 @@ import Crypto
 import FoundationEssentials
 import RelayModel
 
-/// What `belfry dev --seed` sows: a schema, devices, subscriptions and changes, read whole before
-/// anything is done.
+/// The contents of `belfry dev --seed`: a schema, devices, subscriptions and changes.
+///
+/// The whole file is validated before anything is done.
 struct DevSeed: Sendable {
     /// A device that is registered for a user.
     struct SeedDevice: Sendable, Hashable {
@@ -18,24 +19,26 @@ struct DevSeed: Sendable {
         let subscription: JSONObject
     }
 
-    /// The most of each, so that a file ends.
+    /// The maximum number of each, and of bytes in the file.
     private static let mostDevices = 100
     private static let mostSubscriptions = 1000
     private static let mostChanges = 10_000
     private static let mostBytes = 16 * 1024 * 1024
 
-    /// What people call the file.
+    /// The name of the file, for messages.
     let name: String
     /// The body of the call that replaces the schema.
     let schema: JSONValue?
     let devices: [SeedDevice]
     let subscriptions: [SeedSubscription]
-    /// In the relay's own format, each with a position that makes it the same change in every run.
+    /// The changes in the relay's own format.
+    ///
+    /// A position identifies each one as the same change in every run.
     let changes: [JSONValue]
 
-    /// Reads a file.
+    /// Parses a file.
     ///
-    /// - Throws: ``DevFailure`` that says where something is wrong, and what is allowed.
+    /// - Throws: ``DevFailure`` with the place of an error, and what is allowed.
     init(file path: String) throws {
         let bytes = try InputFile(path).bytes()
         guard bytes.count <= Self.mostBytes else {
@@ -48,9 +51,9 @@ struct DevSeed: Sendable {
         }
     }
 
-    /// Reads what a file holds.
+    /// Parses the contents of a file.
     ///
-    /// - Throws: ``DevFailure``.
+    /// - Throws: ``DevFailure`` with the place of an error, and what is allowed.
     init(_ json: JSONValue, name: String) throws {
         self.name = name
         do throws(JSONContractError) {
@@ -85,7 +88,8 @@ struct DevSeed: Sendable {
         return result
     }
 
-    /// CloudKit's schema text, or the JSON that `belfry schema export --format json` writes.
+    /// Returns the schema: CloudKit's schema text, or the JSON of `belfry schema export --format
+    /// json`.
     private static func schema(_ seed: JSONReader) throws(JSONContractError) -> JSONValue? {
         switch seed.value("schema") {
         case nil: nil
@@ -122,7 +126,7 @@ struct DevSeed: Sendable {
         return reader.object
     }
 
-    /// The change with a position made of what it says and where it stands.
+    /// Returns the change with a position derived from its contents and its index.
     private static func positioned(_ change: JSONObject, _ index: Int) -> JSONValue {
         guard change["position"] == nil else { return .object(change) }
         var positioned = change

@@ -5,20 +5,20 @@ import NIOHTTP1
 import RelayModel
 import RelayServer
 
-/// Sows a seed in a running sandbox by the calls that an operator, users and a database make: what
-/// the relay refuses of theirs it refuses here.
+/// Sows a seed in a running sandbox with the calls of an operator, of users and of a database.
 ///
-/// Sowing the same again changes nothing: what is there is replaced, and a change is known by its
-/// position for as long as the relay remembers it.
+/// So the relay applies the same checks as to their calls. Sowing a seed again changes nothing:
+/// existing items are replaced, and a change is recognised by its position as long as the relay
+/// remembers it.
 struct DevSower: Sendable {
     let seed: DevSeed
     let sandbox: DevSandbox
     let port: Int
     let adminPort: Int
-    /// The moment until which users are signed in.
+    /// The moment until which the users' tokens are valid.
     let expiry: Timestamp
 
-    /// Changes of one webhook.
+    /// The number of changes in one webhook.
     private static let changesPerCall = 100
 
     private var secrets: DevSecrets { sandbox.secrets }
@@ -26,8 +26,8 @@ struct DevSower: Sendable {
 
     /// Sows everything.
     ///
-    /// - Returns: What was sown, for people.
-    /// - Throws: ``DevFailure`` with the place of what was refused, and why.
+    /// - Returns: A summary of what was sown.
+    /// - Throws: ``DevFailure`` with the place of a refused item, and the reason.
     func sow() async throws -> String {
         if let schema = seed.schema { try await sow(schema) }
         for (index, device) in seed.devices.enumerated() { try await sow(device, index) }
@@ -76,7 +76,7 @@ struct DevSower: Sendable {
 
     /// Creates a subscription, or updates the one with its ID.
     ///
-    /// - Returns: What its condition says of itself that was probably not meant.
+    /// - Returns: Warnings about its condition.
     private func sow(_ seeded: DevSeed.SeedSubscription, _ index: Int) async throws -> [String] {
         let url = url(
             "/database/1/\(place)/\(seeded.database.rawValue)/subscriptions/modify",
@@ -102,8 +102,8 @@ struct DevSower: Sendable {
         return []
     }
 
-    /// Warnings of a saved subscription, for people; none of fields and types that were never seen,
-    /// because the changes are still to come.
+    /// Returns the warnings about a saved subscription, except those about unknown fields and
+    /// types: the changes that introduce them have not been sown yet.
     private func warnings(in saved: JSONValue, of index: Int) -> [String] {
         guard case .object(let object) = saved, case .array(let warnings)? = object["warnings"]
         else { return [] }
@@ -118,7 +118,7 @@ struct DevSower: Sendable {
         }
     }
 
-    /// Posts the changes; returns how many were known.
+    /// Posts the changes; returns how many were already known.
     private func sowChanges() async throws -> Int {
         var known = 0
         for start in stride(from: 0, to: seed.changes.count, by: Self.changesPerCall) {
@@ -166,7 +166,7 @@ struct DevSower: Sendable {
                 (try? JSONValue(stored: Array(bytes.readableBytesView))) ?? .null
             )
         } catch {
-            // Whoever ends the sandbox meanwhile need not hear how a connection breaks.
+            // If the sandbox is being ended, the connection error is irrelevant.
             let isEnded = Task.isCancelled || error is CancellationError
             throw DevFailure(
                 "\(seed.name): the sandbox ended before all of it was sown"
@@ -181,7 +181,7 @@ struct DevSower: Sendable {
         return list.first
     }
 
-    /// The relay's reason, with the place in the seed instead of that in the call.
+    /// Returns the relay's reason, with the place in the seed instead of that in the call.
     private func refused(_ place: String, _ answer: JSONValue) -> DevFailure {
         var reason = answer.text
         if case .object(let object) = answer, case .string(let text)? = object["reason"] {

@@ -1,20 +1,21 @@
 import RelayModel
 
-/// The commands that `belfry dev` prints for copying, and that `--once` runs as they are.
+/// The commands that `belfry dev` prints for copying, and that `--once` runs unchanged.
 struct DevTour: Sendable {
     let sandbox: DevSandbox
     let port: Int
     let adminPort: Int
-    /// Where the console signs in by itself, once; `nil` without a console.
+    /// The path at which the console signs in automatically, once; `nil` without a console.
     let consolePath: String?
-    /// Whether the other commands find the relay by themselves.
+    /// Whether other commands find the relay automatically.
     let isFound: Bool
     let userToken: String
-    /// How curl is called.
+    /// The curl command, with its options.
     let curl: String
 
-    /// How curl is called where these variables are set: a proxy that they name would be asked for
-    /// this machine as well.
+    /// Returns the curl command for an environment.
+    ///
+    /// If it names a proxy, an option excludes this machine from it.
     static func curl(_ environment: [String: String]) -> String {
         let isProxied = ["http_proxy", "all_proxy", "ALL_PROXY"].contains {
             environment[$0]?.isEmpty == false
@@ -26,10 +27,10 @@ struct DevTour: Sendable {
     private var container: String { DevSandbox.container }
     private var base: String { "http://127.0.0.1:\(port)" }
 
-    /// The administrative side.
+    /// The URL of the administrative surface.
     var adminURL: String { "http://127.0.0.1:\(adminPort)" }
 
-    /// How an operator's commands get at it.
+    /// How an operator's commands reach the relay.
     private var administration: String {
         isFound
             ? "Other commands of yours find this relay by themselves, for example:\n"
@@ -39,7 +40,7 @@ struct DevTour: Sendable {
                 + secrets.adminToken
     }
 
-    /// Saves a subscription of alice.
+    /// The command that saves a subscription of alice.
     var subscribe: String {
         """
         \(curl) '\(base)/database/1/\(container)/development/public/subscriptions/modify\
@@ -53,7 +54,7 @@ struct DevTour: Sendable {
         """
     }
 
-    /// Posts a change that alice made on her phone.
+    /// The command that posts a change that alice made on her phone.
     var change: String {
         """
         \(curl) '\(sandbox.sourceURL(port: port))' \
@@ -64,14 +65,15 @@ struct DevTour: Sendable {
         """
     }
 
-    /// A page on which records are seen to change: what it needs stands behind the mark, and so
-    /// never leaves the browser.
+    /// The URL of a page that shows how records change.
+    ///
+    /// Its parameters are in the fragment, so they never leave the browser.
     var page: String {
         "\(base)/live#container=\(container)&environment=development"
             + "&apiToken=\(secrets.apiToken)&recordType=\(DevSandbox.recordType)&token=\(userToken)"
     }
 
-    /// The operator's console, with the phones as screens.
+    /// How to open the operator's console, which also shows the screens of the phones.
     private var console: String {
         guard let consolePath else { return "" }
         return
@@ -83,7 +85,7 @@ struct DevTour: Sendable {
         sandbox.isKept ? " where it ended: \(sandbox.folderPath) is as it was left" : ""
     }
 
-    /// What a person reads first.
+    /// The text that a user reads first.
     var welcome: String {
         """
 

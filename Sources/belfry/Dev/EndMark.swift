@@ -1,15 +1,15 @@
 import Synchronization
 
-/// Whether somebody has ended something.
+/// Whether something was ended on request.
 final class EndMark: Sendable {
     private let mark = Mutex(false)
 
-    /// It was ended.
+    /// Records the end.
     func set() {
         mark.withLock { $0 = true }
     }
 
-    /// Whether it was.
+    /// Whether the end was recorded.
     var isSet: Bool {
         mark.withLock { $0 }
     }

@@ -4,16 +4,16 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// One line about a change.
+/// One line of text about a change.
 struct JudgedLine {
     let judged: JudgedChange
     let change: RecordChange
     /// The active subscriptions that a change of its type may fire.
     let subscriptions: [SubscriptionVersion]
-    /// Whether these are all.
+    /// Whether `subscriptions` is complete.
     let areAll: Bool
 
-    /// A line about a change that cannot be read.
+    /// Returns the line about an unreadable change.
     static func unreadable(_ judged: JudgedChange) -> String {
         "the change at \(judged.position): fired nothing; it cannot be read"
     }
@@ -22,7 +22,7 @@ struct JudgedLine {
         "\(change.recordType)/\(change.recordID.recordName)"
     }
 
-    /// For example "Todo/t2: fired 0 of 3; nearest: priority is a text, asks for priority > 2
+    /// The line, such as "Todo/t2: fired 0 of 3; nearest: priority is a text, asks for priority > 2
     /// (urgent-todos of alice)".
     var text: String {
         switch judged.verdict {
@@ -34,7 +34,7 @@ struct JudgedLine {
     }
 
     private var count: String {
-        // What fired once is active no more.
+        // A once subscription is no longer active after it fired.
         let others = judged.fired.count { fired in
             !subscriptions.contains { $0.serial == fired.serial }
         }
@@ -61,7 +61,7 @@ struct JudgedLine {
         }
     }
 
-    /// The subscription with the fewest conditions that fail, and the first of these.
+    /// The subscription with the fewest failing comparisons, and the first of these.
     private var nearest: String {
         guard judged.firedCount == 0 else { return "" }
         let finder = MissFinder(of: change, appendedAt: judged.appendedAt) {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How many of something were not told.
+/// The number of changes that were not printed.
 final class UntoldCount: Sendable {
     private let number = Mutex(0)
 
@@ -9,7 +9,7 @@ final class UntoldCount: Sendable {
         number.withLock { $0 += 1 }
     }
 
-    /// Takes the number, which begins anew.
+    /// Returns the number and resets it.
     func take() -> Int {
         number.withLock { number in
             defer { number = 0 }
