@@ -7,7 +7,7 @@ import NIOCore
 import RelayServer
 import UnixSignals
 
-/// Runs the simulated push gateway by itself, until it is told to stop.
+/// Runs the simulated push gateway on its own until it is stopped.
 struct GatewayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gateway",
@@ -79,7 +79,9 @@ struct GatewayCommand: AsyncParsableCommand {
                 + "answered \(totals.answered), duplicates \(totals.duplicates)\n")
     }
 
-    /// Starts it; an address that cannot be had is said as `serve` says it.
+    /// Starts the gateway.
+    ///
+    /// An unusable address is reported in the words of `serve`.
     private func start() async throws -> SimulatedGateway {
         let configuration = try configuration()
         do {
@@ -102,7 +104,9 @@ struct GatewayCommand: AsyncParsableCommand {
         return environment
     }
 
-    /// What a script has; of one that cannot be used, its name is said with what is wrong.
+    /// Parses a script.
+    ///
+    /// An error contains the name of the file.
     private static func scriptFile(_ path: String) throws -> ScriptFile {
         let bytes = try InputFile(path).bytes()
         do {
@@ -140,7 +144,7 @@ struct GatewayKeyOption: Sendable {
     /// The key.
     let key: SigningKey
 
-    /// Reads the key ID, the team ID and the key's file.
+    /// Parses the key ID, the team ID and the key's file.
     init(reading argument: String) throws {
         let parts = argument.split(separator: ":", maxSplits: 2).map(String.init)
         guard parts.count == 3 else {
@@ -156,7 +160,7 @@ struct GatewayKeyOption: Sendable {
     }
 }
 
-/// Standard output without a buffer of its own, so that a reader of a pipe sees each line at once.
+/// Standard output without a buffer, so that the reader of a pipe sees each line at once.
 enum ConsoleOutput {
     /// Writes `text`.
     static func write(_ text: String) {

@@ -4,7 +4,7 @@ import Matching
 import PredicateLanguage
 import RelayModel
 
-/// `belfry match`: which of a file's subscriptions each of a file's changes fires.
+/// `belfry match`: shows which of a file's subscriptions each of a file's changes fires.
 struct MatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "match",
@@ -19,11 +19,11 @@ struct MatchCommand: ParsableCommand {
             is measured separately.
             """)
 
-    /// Who decides what fires.
+    /// What decides which subscriptions fire.
     enum Engine: String, ExpressibleByArgument, CaseIterable {
         /// The index.
         case index
-        /// The slow evaluator, subscription by subscription.
+        /// The slow evaluator, which tests each subscription.
         case reference
     }
 
@@ -131,14 +131,17 @@ struct MatchCommand: ParsableCommand {
         return (lines.map(\.id), saved, refused)
     }
 
-    /// More tell nothing new, and bury what else is said.
+    /// The maximum number of refusals to print.
+    ///
+    /// More would say nothing new, and would bury other output.
     private static let refusalsShown = 20
 
     private static func complain(_ text: String) throws {
         try StandardStreams.write(Array("\(text)\n".utf8), .error)
     }
 
-    /// By ascending ID; of several lines with one ID the last takes the place of the others.
+    /// Returns the lines by ascending ID; the last of several lines with one ID replaces the
+    /// others.
     private static func lastOfEach(_ lines: [SubscriptionLine]) -> [SubscriptionLine] {
         // The sort is stable.
         let sorted = lines.sorted { $0.id < $1.id }

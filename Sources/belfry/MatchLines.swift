@@ -5,14 +5,15 @@ import PredicateLanguage
 import RegularExpressions
 import RelayModel
 
-/// The lines of a file, read in pieces, so that the file's size does not matter.
+/// The lines of a file, read in pieces, so that the file may be larger than the memory.
 struct LineReader: Sequence, IteratorProtocol {
     private let file: FileStream
     private var buffer: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
 
-    /// - Throws: ``CommandFailure`` if the file cannot be read; a folder can be opened as one.
+    /// - Throws: ``CommandFailure`` if the file cannot be read. Opening a folder succeeds, so the
+    ///   first piece is read here.
     init(path: String) throws {
         do {
             file = try FileStream(reading: path)
@@ -40,7 +41,7 @@ struct LineReader: Sequence, IteratorProtocol {
         }
     }
 
-    /// A line without its end, which is two bytes on Windows.
+    /// Returns a line without a carriage return at its end, as Windows writes it.
     private static func line(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         Array(bytes.last == UInt8(ascii: "\r") ? bytes.dropLast() : bytes)
     }
@@ -53,7 +54,9 @@ struct LineReader: Sequence, IteratorProtocol {
     }
 }
 
-/// The name of a subscription in a file: an integer or a text; integers come first in the order.
+/// The ID of a subscription in a file: an integer or a text.
+///
+/// Integers sort before texts.
 enum LineID: Comparable, Sendable {
     case number(Int64)
     case text(String)
@@ -83,7 +86,7 @@ enum LineID: Comparable, Sendable {
     }
 }
 
-/// A line that does not fit.
+/// An invalid line of a file.
 struct MatchLineError: Error, CustomStringConvertible {
     let place: String
     let reason: String
@@ -91,7 +94,7 @@ struct MatchLineError: Error, CustomStringConvertible {
     var description: String { "\(place): \(reason)" }
 }
 
-/// A subscription of a file: `{"id", "recordType", "predicate", "args", "firesOn", "zone"}`, and
+/// A subscription in a file: `{"id", "recordType", "predicate", "args", "firesOn", "zone"}`, and
 /// optionally `"database"` and `"owner"`.
 struct SubscriptionLine {
     let id: LineID
@@ -111,7 +114,7 @@ struct SubscriptionLine {
             serial: 0, database: database, owner: owner,
             zoneID: try MatchWords.zone(reader), recordType: recordType,
             firesOn: try MatchWords.firesOn(reader),
-            // As the relay reads what it saved.
+            // The meaning that the relay gives to a saved condition.
             predicate: try Self.predicate(reader)?.meant(implying: database.impliedOwner(owner)))
     }
 
@@ -127,13 +130,14 @@ struct SubscriptionLine {
         }
         let predicate = try RecordPredicate.parse(
             source, dialect: form.dialect, arguments: arguments)
-        // A pattern that is refused is the line's fault, and must not end the whole run.
+        // Compiling the condition here makes an invalid pattern an error of this line, not of the
+        // whole run.
         _ = try PreparedPredicate(predicate)
         return predicate
     }
 }
 
-/// A change of a file: `{"id", "recordType", "operation", "before", "after"}`, and optionally
+/// A change in a file: `{"id", "recordType", "operation", "before", "after"}`, and optionally
 /// `"recordName"`, `"zone"`, `"database"`, `"owner"`, `"user"`, `"at"` and `"partial"`.
 struct ChangeLine {
     let id: JSONValue
@@ -180,7 +184,7 @@ struct ChangeLine {
     }
 }
 
-/// The words that subscriptions and changes share.
+/// The members that subscriptions and changes share.
 enum MatchWords {
     static func database(_ reader: JSONReader) throws -> DatabaseScope {
         guard let word = try reader.string("database") else { return .public }

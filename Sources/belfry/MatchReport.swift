@@ -3,15 +3,15 @@ import Matching
 import RegularExpressions
 import RelayModel
 
-/// Whoever says what a change fires.
+/// Decides which subscriptions a change fires.
 protocol ChangeMatcher {
-    /// Bytes held.
+    /// The bytes in use.
     var bytes: Int { get }
-    /// Hands over the changes, decoded where that is part of the engine.
+    /// Takes the changes, and decodes them if the engine needs that.
     mutating func prepare(_ changes: [RecordChange])
-    /// Microseconds that decoding one change takes; `nil` where there is nothing to decode.
+    /// Returns the microseconds for decoding one change; `nil` if there is nothing to decode.
     func decodeMicroseconds(_ changes: [RecordChange]) -> Double?
-    /// The serials that the change with this number fires, ascending.
+    /// Writes the serials that the change with this number fires to `serials`, ascending.
     mutating func match(_ index: Int, into serials: inout [UInt64])
 }
 
@@ -49,7 +49,7 @@ struct IndexMatcher: ChangeMatcher {
     }
 }
 
-/// The slow evaluator, subscription by subscription.
+/// The slow evaluator, which tests each subscription.
 struct ReferenceMatcher: ChangeMatcher {
     private let scan: ReferenceScan
     private var changes: [RecordChange] = []
@@ -71,7 +71,7 @@ struct ReferenceMatcher: ChangeMatcher {
     }
 }
 
-/// What `belfry match` prints.
+/// The measurements that `belfry match` prints.
 struct MatchReport {
     let subscriptions: Int
     let refused: Int

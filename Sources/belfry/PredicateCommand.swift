@@ -5,7 +5,7 @@ import PredicateLanguage
 import RelayModel
 import RelayServer
 
-/// `belfry predicate`: try conditions without a server.
+/// `belfry predicate`: tests conditions without a server.
 struct PredicateCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "predicate",
@@ -174,7 +174,8 @@ struct CheckPredicate: AsyncParsableCommand {
         return lines.joined(separator: "\n")
     }
 
-    /// The place of a warning, with what stands there; `nil` where it is of the whole, or of JSON.
+    /// Returns the place of a warning and the text there; `nil` if it concerns the whole condition,
+    /// or JSON.
     private static func place(of warning: JSONValue, in condition: String) -> String? {
         guard case .integer(let offset)? = warning.member(["offset"]),
             case .integer(let length)? = warning.member(["length"]), offset >= 0, length > 0
@@ -184,7 +185,7 @@ struct CheckPredicate: AsyncParsableCommand {
     }
 }
 
-/// One run of either subcommand.
+/// A run of either subcommand.
 private struct PredicateRun {
     let options: PredicateOptions
     let task: PredicateLine.Task
@@ -198,7 +199,9 @@ private struct PredicateRun {
         }
     }
 
-    /// Answers one condition from the command line; fails if it is refused.
+    /// Answers one condition from the command line.
+    ///
+    /// A refused condition makes the command fail.
     private func answer(_ condition: String) throws {
         let dialect = options.dialect ?? .nspredicate
         var object = JSONObject()
@@ -218,8 +221,8 @@ private struct PredicateRun {
 
     /// Answers every line of the standard input in order.
     ///
-    /// A terminal gets text; a pipe gets JSON, and, unless `--jsonl` was given, the text of errors
-    /// on the standard error.
+    /// A terminal gets text. A pipe gets JSON, and unless `--jsonl` is given, the text of errors
+    /// also goes to the standard error.
     private func answerLines() throws {
         let line = PredicateLine(dialect: options.dialect, task: task)
         let wantsText = !options.jsonl && isatty(STDOUT_FILENO) == 1

@@ -2,13 +2,13 @@ import PredicateLanguage
 import RegularExpressions
 import RelayModel
 
-/// Realm queries, which can also sort and cut their results.
+/// Realm queries, which can also sort and limit their results.
 extension PredicateLine {
     /// Answers a line with a Realm query.
     ///
-    /// `check` judges the language alone, unless there is a schema; arguments may be missing.
-    /// `evaluate` on `records` takes them for a table: what they show of its columns is the schema,
-    /// so that unknown fields and kinds that cannot be compared are errors, as they are in Realm.
+    /// Without a schema, `check` examines only the syntax, and arguments may be missing. `evaluate`
+    /// on `records` treats them as a table: their fields form the schema, so unknown fields and
+    /// incomparable types are errors, as in Realm.
     func answerRealm(
         _ input: PredicateInput, _ now: Timestamp?
     ) throws(PredicateError) -> Answer {
@@ -49,7 +49,7 @@ extension PredicateLine {
 }
 
 extension FieldValue {
-    /// The members of a record; of a bare value none.
+    /// The members of a record; empty for a bare value.
     var members: RecordFields {
         if case .map(let members) = self { members } else { [:] }
     }

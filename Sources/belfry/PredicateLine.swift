@@ -4,27 +4,27 @@ import RelayModel
 
 /// Answers the lines of `belfry predicate`.
 struct PredicateLine {
-    /// What is done with the condition of a line.
+    /// What to do with the condition of a line.
     enum Task {
         case evaluate
         case trace
         case check
     }
 
-    /// What is written for one line.
+    /// The answer to one line.
     struct Answer {
-        /// The line as JSON.
+        /// The answer as JSON.
         var json: JSONObject
-        /// The line for people.
+        /// The answer in readable form.
         var text: String
-        /// Whether the condition was refused, or had no answer.
+        /// Whether the condition was refused, or could not be evaluated.
         var isError = false
     }
 
-    /// The dialect of every line; `nil` leaves it to each line.
+    /// The dialect of every line; `nil` lets each line choose.
     let dialect: PredicateDialect?
     let task: Task
-    /// The conditions of the lines before.
+    /// The conditions of earlier lines.
     private let conditions = RecentConditions()
 
     init(dialect: PredicateDialect?, task: Task) {
@@ -86,7 +86,7 @@ struct PredicateLine {
         }
     }
 
-    /// What a line consists of.
+    /// The form of a line, for error messages.
     private static let lineForm =
         #"{"predicate", "query", "where" or "filterBy": …, "args": […], "record": {…}}"#
 
@@ -105,7 +105,7 @@ struct PredicateLine {
         return accepted(predicate, input)
     }
 
-    /// The answer to a condition that has nothing wrong with it.
+    /// Returns the answer to a valid condition.
     func accepted(_ predicate: RecordPredicate, _ input: PredicateInput) -> Answer {
         let canonical = predicate.canonicalText
         return Answer(
@@ -170,19 +170,25 @@ struct PredicateLine {
     }
 }
 
-/// The conditions of recent lines, prepared: a stream mostly asks the same of many records.
+/// The prepared conditions of recent lines.
+///
+/// A stream often has the same condition for many records.
 private final class RecentConditions {
     private struct Key: Hashable {
         let dialect: PredicateDialect
-        /// Its bytes: two spellings of one letter are two texts to some dialects.
+        /// The bytes of the condition.
+        ///
+        /// Some dialects distinguish two spellings of one character.
         let source: [UInt8]
         let arguments: [FieldValue]
     }
 
-    /// How many are kept before all are forgotten.
+    /// The maximum number of conditions.
+    ///
+    /// All are dropped when it is reached.
     private static let capacity = 64
 
-    /// The longest text of a condition or argument that is kept, in bytes.
+    /// The maximum length of a kept condition or argument, in bytes.
     private static let longestText = 1024
 
     private var prepared: [Key: PreparedPredicate] = [:]
@@ -198,9 +204,10 @@ private final class RecentConditions {
         }
     }
 
-    /// The condition of a line, prepared by `prepare` if it is new.
+    /// Returns the condition of a line; a new one is prepared by `prepare`.
     ///
-    /// A schema may change what a condition means, and a long one takes memory: those are not kept.
+    /// A condition with a schema is not kept, because the schema may change its meaning. A long
+    /// condition is not kept, because of its memory.
     func prepared(
         _ input: PredicateInput,
         _ prepare: () throws(PredicateError) -> PreparedPredicate
@@ -218,7 +225,7 @@ private final class RecentConditions {
     }
 }
 
-/// What a line of `belfry predicate` says.
+/// The contents of a line of `belfry predicate`.
 struct PredicateInput {
     /// The dialect of the condition.
     let dialect: PredicateDialect
@@ -228,20 +235,21 @@ struct PredicateInput {
     let arguments: [FieldValue]
     /// The values of variables.
     let variables: RecordFields
-    /// The records; one, unless the line has `records`.
+    /// The records: one, unless the line has `records`.
     let records: [FieldValue]
     /// Whether the answer is the number of records that satisfy the condition.
     let countsRecords: Bool
-    /// What is known of the record type.
+    /// The schema of the record type, if the line has one.
     let schema: RecordSchema?
 
-    /// The members that may hold the condition, and the dialect that each means.
+    /// The members that may hold the condition, and their dialects.
     private static let members: [(name: String, dialect: PredicateDialect)] = [
         ("predicate", .nspredicate), ("query", .rql), ("where", .where), ("filterBy", .filterBy),
     ]
 
-    /// Reads a line; members that it does not know are left alone, so that lines of published
-    /// suites can be fed as they are.
+    /// Parses a line.
+    ///
+    /// Unknown members are ignored, so that lines of published test suites can be used as they are.
     init(_ json: JSONValue, dialect: PredicateDialect?) throws(JSONContractError) {
         let reader = try JSONReader(json)
         let present = Self.members.filter { reader.object[$0.name] != nil }
@@ -276,7 +284,7 @@ struct PredicateInput {
             if let value = reader.value("schema") { try RecordSchema(json: value) } else { nil }
     }
 
-    /// The condition as text for people.
+    /// The condition as text, for messages.
     var text: String {
         if case .string(let text) = source { text } else { source.text }
     }

@@ -29,7 +29,7 @@ package enum VerificationScheme: Sendable, Hashable {
     case bearer
     /// The whole body is a JSON Web Token, signed with HS256 (Minapp).
     case tokenBody
-    /// A signature over parts of the request, composed as the recipe says.
+    /// A signature over parts of the request, put together as the recipe says.
     case signature(SignatureRecipe)
 }
 

@@ -3,7 +3,7 @@ import FoundationEssentials
 import RelayModel
 import RelayServer
 
-/// Asks why a change fired a subscription, or did not.
+/// Explains why a change fired a subscription or did not.
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
@@ -67,7 +67,7 @@ struct ExplainCommand: AsyncParsableCommand {
         }
     }
 
-    /// A type and a name, which may have slashes of its own.
+    /// Parses a type and a name, which may contain slashes.
     private static func parts(of record: String?) -> (type: String, name: String)? {
         guard let record, let slash = record.firstIndex(of: "/") else { return nil }
         let name = String(record[record.index(after: slash)...])
@@ -76,7 +76,7 @@ struct ExplainCommand: AsyncParsableCommand {
     }
 }
 
-/// An answer of `explain` as people read it.
+/// The answer of `explain` in readable form.
 struct ExplanationText {
     private let answer: JSONReader
     private let showsSteps: Bool
@@ -86,14 +86,14 @@ struct ExplanationText {
         self.showsSteps = showsSteps
     }
 
-    /// All of it; of one explanation every step, of several the sentences.
+    /// The whole text: every step of a single explanation, or the sentences of several.
     var text: String {
         get throws {
             let explanations = try (answer.array("explanations") ?? []).map { try JSONReader($0) }
             let isOne = explanations.count == 1
             var blocks: [String] = []
             let sentence = try answer.string("sentence") ?? ""
-            // Of a subscription alone it says more than its only explanation does.
+            // For a subscription alone, the sentence says more than the only explanation.
             let saysMore = ["known", "lookedThrough"].contains { answer.value($0) != nil }
             if !isOne || saysMore {
                 blocks.append(CommandOutput.shown(.string(sentence)))
@@ -146,7 +146,7 @@ struct ExplanationText {
         }
     }
 
-    /// The comparisons of a condition, each in a line.
+    /// Returns the comparisons of a condition, one line each.
     private func comparisons(of step: JSONReader, indent: String) throws -> [String] {
         let facts = try step.reader("facts")
         return try (facts?.array("comparisons") ?? []).map { comparison in

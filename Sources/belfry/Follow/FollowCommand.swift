@@ -10,7 +10,7 @@ import RelayServer
 import ServiceLifecycle
 import UnixSignals
 
-/// Follows a database's own log.
+/// Follows a database by its own log.
 struct FollowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "follow", abstract: "Follow a database, and post its changes to a relay.",
@@ -78,7 +78,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     @Flag(help: "Show the SQL that prepares a database, and run nothing.")
     var printSql = false
 
-    /// What goes into the log of every follower, and nothing else does.
+    /// The interval between log lines about the progress.
     private static let pause = Duration.seconds(60)
 
     func validate() throws {
@@ -113,7 +113,8 @@ struct FollowPostgresCommand: AsyncParsableCommand {
             var trust = RelayTrust()
             if let caFile { try trust.add("--ca-file", caFile) }
             var configuration = trust.configurations[0]
-            // An answer that stalls behind its head would be waited for without an end.
+            // Without a read timeout, an answer that stalls after its head would be waited for
+            // forever.
             configuration.timeout.read = FollowPosting.patience
             let client = HTTPClient(
                 eventLoopGroupProvider: .singleton, configuration: configuration)
@@ -129,7 +130,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         }
     }
 
-    /// Where rows are posted: what is named, and otherwise a running `belfry dev`.
+    /// Returns the source to post to: the given one, or else one of a running `belfry dev`.
     private func postedSource() async throws -> PostedSource {
         let environment = ProcessInfo.processInfo.environment
         let isNamed =

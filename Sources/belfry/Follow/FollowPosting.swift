@@ -10,13 +10,15 @@ struct FollowPosting: Sendable {
     let source: PostedSource
     let client: HTTPClient
 
-    /// What one request has at most, a little below what the relay takes.
+    /// The maximum size of a request's body, a little below the relay's limit.
     private static let maximumBody = Limits.maximumWebhookBytes - 256 * 1024
-    /// A relay that is busy with others answers late.
+    /// The time limit of a request.
+    ///
+    /// A busy relay answers late.
     static let patience = TimeAmount.seconds(60)
 
-    /// Makes ready what posts `rows` in their order; where they are too long for one request, in
-    /// several.
+    /// Returns a closure that posts `rows` in their order, in several requests if they are too long
+    /// for one.
     func prepare(_ rows: [FollowedRow]) -> PreparedRows {
         let parts = Self.parts(of: rows)
         return {
@@ -32,7 +34,7 @@ struct FollowPosting: Sendable {
         }
     }
 
-    /// The rows of the requests, each as the element of a body that it is.
+    /// Returns the rows of each request, encoded as elements of its body.
     private static func parts(of rows: [FollowedRow]) -> [[[UInt8]]] {
         var parts: [[[UInt8]]] = []
         var part: [[UInt8]] = []
@@ -53,12 +55,14 @@ struct FollowPosting: Sendable {
         return parts
     }
 
-    /// What an answer says of rows, and its status; 0 if there is none.
+    /// The status of an answer, or 0 if there is none, and whether the rows were accepted.
     typealias Answer = (status: Int, rows: RowsTaken)
 
-    /// Posts rows in their order; by halves where together they are too long for the relay, whose
-    /// `limits.webhookBytes` may be lower, or for a proxy before it: they would be refused each
-    /// time anew, and hold up all that comes after them.
+    /// Posts rows in their order.
+    ///
+    /// If they are too long for the relay, whose `limits.webhookBytes` may be lower, or for a
+    /// proxy, they are posted in halves. Otherwise each attempt would be refused, and would hold up
+    /// all later rows.
     static func post(
         _ rows: ArraySlice<[UInt8]>, by send: @Sendable ([UInt8]) async -> Answer
     ) async -> RowsTaken {
@@ -102,12 +106,13 @@ struct FollowPosting: Sendable {
         return (answer.status, Self.outcome(answer.status, answer.body, at: source.url))
     }
 
-    /// What an answer says of the rows.
+    /// Returns what an answer says about the rows.
     static func outcome(_ status: Int, _ body: [UInt8], at url: String) -> RowsTaken {
         let json = (try? JSONValue(stored: body)) ?? .null
         if (200..<300).contains(status) {
-            // Something before the relay, as a page to sign in at, may answer so as well: what it
-            // was sent would be lost, because the database forgets what is said to be taken.
+            // Another server in between, such as a sign-in page, may also answer with 2xx. If that
+            // counted as accepted, the rows would be lost, because the database drops what was
+            // acknowledged.
             guard case .object(let object) = json, case .array(let results)? = object["results"]
             else {
                 return .not(.relayUnreachable("what answers at \(url) is no relay's change source"))
@@ -121,7 +126,7 @@ struct FollowPosting: Sendable {
         let reason = "\(status): \(TriggerTarget.reason(json, status))"
         switch status {
         case 408, 429, 500...: return .not(.relayUnreachable(reason))
-        // It would be refused each time anew, and hold up all that comes after it.
+        // Each attempt would be refused, and would hold up all later rows.
         case 422:
             return .not(
                 .relayRefuses(
@@ -132,8 +137,10 @@ struct FollowPosting: Sendable {
 }
 
 extension FollowedRow {
-    /// This row without its long values, which are unknown then: for one whose JSON is longer than
-    /// a request may be, though PostgreSQL's text of it is not.
+    /// Returns this row without its long values, which become unknown.
+    ///
+    /// That is for a row whose JSON is longer than a request may be, although PostgreSQL's text of
+    /// it is not.
     func lightened() -> FollowedRow {
         var copy = self
         copy.before = before?.lightened

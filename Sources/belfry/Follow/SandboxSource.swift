@@ -1,16 +1,17 @@
 import RelayModel
 import RelayServer
 
-/// The change source of a running `belfry dev` for a database that is followed beside it.
+/// The change source of a running `belfry dev` for a followed database.
 ///
-/// Rows have another form than what `belfry trigger` posts, and so a source of their own.
+/// Rows have another format than the changes of `belfry trigger`, so they need a source of their
+/// own.
 enum SandboxSource {
     static let name = "followed"
 
-    /// Makes it, or finds it made.
+    /// Creates the source, or updates the existing one.
     ///
-    /// - Returns: Where rows are posted; `nil` for a sandbox of an earlier version.
-    /// - Throws: ``CommandFailure`` if the sandbox does not take it.
+    /// - Returns: The source to post to; `nil` for a sandbox of an earlier version.
+    /// - Throws: ``CommandFailure`` if the sandbox refuses it.
     static func made(in dev: DevAddress) async throws -> PostedSource? {
         guard let container = dev.container, let url = dev.sourceURL, let token = dev.sourceToken,
             let slash = url.lastIndex(of: "/")

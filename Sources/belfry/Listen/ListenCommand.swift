@@ -4,7 +4,7 @@ import Glibc
 import RelayModel
 import RelayServer
 
-/// Shows what happens in a running relay, as it happens.
+/// Shows the events of a running relay as they happen.
 struct ListenCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "listen",
@@ -17,7 +17,7 @@ struct ListenCommand: AsyncParsableCommand {
               belfry listen --only push --forward-to http://localhost:3000/pushes
             """)
 
-    /// What is shown, as it is typed.
+    /// The kinds of events, in the words of the option.
     enum Shown: String, CaseIterable, ExpressibleByArgument, Sendable {
         case change, match, push, answer
     }
@@ -36,9 +36,9 @@ struct ListenCommand: AsyncParsableCommand {
     @Option(help: "Post every push to this URL.")
     var forwardTo: String?
 
-    /// How long a relay that is gone is left alone.
+    /// The pause before asking a relay again that does not answer.
     private static let rest = Duration.seconds(1)
-    /// How many seconds a call is held.
+    /// How long the relay may hold a call open, in seconds.
     private static let hold = 25
 
     func validate() throws {
@@ -69,7 +69,7 @@ struct ListenCommand: AsyncParsableCommand {
         }
     }
 
-    /// How far it has heard.
+    /// How far the command has read the events.
     private struct Progress {
         var after: String?
         var isLost = false
@@ -119,10 +119,10 @@ struct ListenCommand: AsyncParsableCommand {
         }
     }
 
-    /// Shows an event.
+    /// Prints an event.
     ///
-    /// A reader that is gone ends the command, so that the relay keeps events for nobody; pushes
-    /// that are forwarded are wanted all the same.
+    /// If the reader of the output is gone, the command ends, so that the relay stops keeping
+    /// events for it. With forwarding it continues, because the pushes are still wanted.
     private func show(_ line: String) throws {
         do {
             try StandardStreams.write(Array("\(line)\n".utf8), .output)
@@ -131,14 +131,14 @@ struct ListenCommand: AsyncParsableCommand {
         } catch {}
     }
 
-    /// Says something that is no event.
+    /// Prints a remark that is not an event.
     private func note(_ text: String) {
         let line = Array("(\(text))\n".utf8)
         try? StandardStreams.write(line, options.json ? .error : .output)
     }
 }
 
-/// An event as people read it.
+/// An event in readable form.
 struct EventLine {
     private let event: JSONObject
 
@@ -146,7 +146,7 @@ struct EventLine {
         self.event = event
     }
 
-    /// One line.
+    /// The event in one line.
     var text: String {
         let time = member("at").dropFirst(11).prefix(8)
         let kind = member("kind")
@@ -166,7 +166,7 @@ struct EventLine {
         }
     }
 
-    /// What the gateway said, and what became of the push if that is something else.
+    /// The gateway's answer, and the outcome of the push if it is not simply accepted.
     private var answered: String {
         guard case .object(let answer)? = event["answer"] else { return "" }
         let words = ["status", "reason"].map { CommandOutput.shown(answer[$0]) }
@@ -195,7 +195,7 @@ struct EventLine {
         return "; not told, because it was made there: \(member("leftOut"))"
     }
 
-    /// What the notification shows.
+    /// The text that the notification shows.
     private var shown: String {
         guard let notification = event["notification"] else { return "" }
         let alert = notification.member(["payload", "aps", "alert"])

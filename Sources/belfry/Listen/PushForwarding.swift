@@ -5,14 +5,18 @@ import NIOCore
 import NIOHTTP1
 import RelayModel
 
-/// Posts pushes to an endpoint of the developer's own, one after the other, once each.
+/// Posts pushes to a developer's own endpoint, one after the other, once each.
 struct PushForwarding: Sendable {
     private let url: String
 
-    /// How long an answer may take; what comes meanwhile waits in the relay, as far as it keeps it.
+    /// The time limit of an answer.
+    ///
+    /// Meanwhile, further events wait in the relay, as far as it keeps them.
     private static let patience = TimeAmount.seconds(10)
 
-    /// It says at once that nobody listens, rather than to try again while pushes wait.
+    /// The HTTP client.
+    ///
+    /// It reports an unreachable endpoint at once, because pushes wait during retries.
     private static let client: HTTPClient = {
         var configuration = HTTPClient.Configuration()
         configuration.connectionPool.retryConnectionEstablishment = false
@@ -24,9 +28,9 @@ struct PushForwarding: Sendable {
         url = try Self.url(text)
     }
 
-    /// An URL that can be posted to.
+    /// Returns a URL that can be posted to.
     ///
-    /// - Throws: What is wrong with it, for who typed it.
+    /// - Throws: `ValidationError` with what is wrong.
     static func url(_ text: String) throws -> String {
         guard URL(string: text)?.isCallable == true else {
             throw ValidationError(
@@ -36,7 +40,7 @@ struct PushForwarding: Sendable {
         return text
     }
 
-    /// The event that is posted, in which the container is named too.
+    /// Returns the body of the post: the event with the container's name and environment.
     static func body(_ event: JSONObject, _ parts: [String: String]) -> JSONValue {
         var body = event
         for (name, value) in parts.sorted(by: { $0.key < $1.key }) { body[name] = .string(value) }
@@ -45,7 +49,7 @@ struct PushForwarding: Sendable {
 
     /// Posts an event.
     ///
-    /// - Returns: What came of it, for people.
+    /// - Returns: The result in readable form.
     func post(_ event: JSONObject, _ parts: [String: String]) async -> String {
         var request = HTTPClientRequest(url: url)
         request.method = .POST

@@ -1,20 +1,21 @@
 import RelayModel
 import RelayServer
 
-/// Answers of `rehearse`, each about earlier changes than the one before, added up to one.
+/// Combines answers of `rehearse`, each about earlier changes than the one before.
 ///
-/// Pure.
+/// It has no side effects.
 struct RehearsalPages {
-    /// All of it, as one answer.
+    /// All pages, combined into one answer.
     private(set) var answer: JSONObject = [:]
     private(set) var pages = 0
-    /// Whether something fires once and is compared: what that adds and removes cannot be added up.
+    /// Whether a once subscription is compared, whose added and removed firings cannot be summed.
     private(set) var isIndivisible = false
 
-    /// Changes that were looked at.
+    /// The number of changes that were judged.
     var lookedAt: Int { Int(clamping: Self.integer(answer, "lookedAt", "changes")) }
 
-    /// Where one goes on; `nil` if nothing is left, or nothing that a further call would find.
+    /// The position at which to continue; `nil` if nothing is left, or a further call would find
+    /// nothing.
     var before: String? {
         let ends: [JSONValue] = ["changes", "entries", "time"]
         guard !isIndivisible, let end = Self.value(answer, "lookedAt", "end"), ends.contains(end),
@@ -23,7 +24,7 @@ struct RehearsalPages {
         return before
     }
 
-    /// Adds an answer about earlier changes; returns whether it went on at all.
+    /// Adds an answer about earlier changes; returns whether it advanced.
     @discardableResult
     mutating func add(_ page: JSONValue) -> Bool {
         guard case .object(let older) = page else { return false }
@@ -70,7 +71,7 @@ struct RehearsalPages {
             answer[name] = .object(object)
         }
         if older["once"] != nil {
-            // It would have fired earlier, and then no more.
+            // A once subscription would have fired earlier, and then no more.
             for name in [
                 "once", "fired", "pushes", "byOperation", "byDay", "byHour", "examples", "kindness",
             ] {
@@ -94,12 +95,14 @@ struct RehearsalPages {
         }
     }
 
-    /// What is left of the pushes: what was held across two pages is counted in both.
+    /// Adds up the remaining pushes.
+    ///
+    /// A push that was held across two pages is counted in both.
     private mutating func addKindness(_ older: JSONObject) {
         guard case .object(var left)? = answer["kindness"],
             case .object(let earlier)? = older["kindness"]
         else {
-            // Where one page could not tell, all cannot.
+            // If one page has no figures, there are none for all.
             answer["kindness"] = nil
             return
         }
@@ -115,7 +118,9 @@ struct RehearsalPages {
         answer["kindness"] = .object(left)
     }
 
-    /// Two lists of times, the earlier before, as one: the time in which they meet is in both.
+    /// Joins two lists of times, the earlier one first.
+    ///
+    /// The time at which they meet is in both, and becomes one entry.
     private static func times(
         _ earlier: JSONValue?, _ later: JSONValue?, _ name: String
     ) -> JSONValue? {
@@ -132,7 +137,9 @@ struct RehearsalPages {
         return .array(first + second)
     }
 
-    /// Examples are the newest: only where a list was empty the earlier ones count.
+    /// Keeps the newest examples.
+    ///
+    /// Earlier ones are used only if a list was empty.
     private mutating func addExamples(_ older: JSONObject) {
         func isEmpty(_ value: JSONValue?) -> Bool { value == nil || value == .array([]) }
         if isEmpty(answer["examples"]) { answer["examples"] = older["examples"] }

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// An answer of `rehearse` as people read it.
+/// The answer of `rehearse` in readable form.
 struct RehearsalText {
     private let answer: JSONReader
 
@@ -8,7 +8,7 @@ struct RehearsalText {
         self.answer = try JSONReader(answer)
     }
 
-    /// All of it.
+    /// The whole text.
     var text: String {
         get throws {
             var blocks = [shown(try answer.string("sentence")), try figures()]
@@ -58,7 +58,7 @@ struct RehearsalText {
         return lines.joined(separator: "\n")
     }
 
-    /// The newest dozen of days or hours.
+    /// Returns the last twelve days or hours.
     private func counts(_ name: String, _ member: String) throws -> [String] {
         let all = try readers(name)
         let newest = try all.suffix(12).map { row in
@@ -69,7 +69,9 @@ struct RehearsalText {
 
     // MARK: Changes
 
-    /// A change with its pushes; devices that get the same are named together.
+    /// Returns a change with its pushes.
+    ///
+    /// Devices that get the same push are listed together.
     private func block(_ example: JSONReader) throws -> String {
         var groups: [(names: [String], lines: [String])] = []
         for device in try (example.array("devices") ?? []).map({ try JSONReader($0) }) {

@@ -3,7 +3,7 @@ import FoundationEssentials
 import RelayModel
 import RelayServer
 
-/// Asks what a subscription would have done.
+/// Shows what a subscription would have done.
 struct RehearseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rehearse",
@@ -103,14 +103,14 @@ struct RehearseCommand: AsyncParsableCommand {
         }
     }
 
-    /// Changes that one call looks at, at most.
+    /// The maximum number of changes in one call.
     private static let mostOfCall = 100_000
-    /// Changes that are looked at in all, at most.
+    /// The maximum number of changes in all calls together.
     private static let mostChanges = 100_000_000
 
     private var wanted: Int { changes ?? 0 }
 
-    /// Asks as often as it takes, and says how far it is.
+    /// Makes as many calls as needed, and reports the progress.
     private func pages(_ client: AdministrationClient) async throws -> RehearsalPages {
         var pages = RehearsalPages()
         var body = try question()
@@ -130,7 +130,7 @@ struct RehearseCommand: AsyncParsableCommand {
         }
     }
 
-    /// Judges the changes of a file, without any relay.
+    /// Judges the changes of a file without a relay.
     private func rehearse(_ path: String) async throws -> JSONValue {
         guard let draft = try dictionary(), let user = UserID(rawValue: user),
             let database = DatabaseScope(rawValue: scope ?? "public"),
@@ -148,7 +148,7 @@ struct RehearseCommand: AsyncParsableCommand {
             let texts = try InputFile(path).bytes()
                 .split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             var lines = rehearsal.lines
-            // An empty line of Windows has the first byte of its end.
+            // With Windows line ends, an empty line still contains a carriage return.
             for (index, text) in texts.enumerated() where text.contains(where: { $0 != 0x0D }) {
                 try Self.judge(await lines.add(Array(text), index + 1), of: path, &rehearsal)
             }
@@ -159,7 +159,7 @@ struct RehearseCommand: AsyncParsableCommand {
         }
     }
 
-    /// Changes of a file after which it is said how far it is.
+    /// The number of changes of a file between progress messages.
     private static let step = 100_000
 
     private static func judge(
@@ -177,7 +177,7 @@ struct RehearseCommand: AsyncParsableCommand {
         try? StandardStreams.write(Array(remark.utf8), .error)
     }
 
-    /// How far it is, if that is to be said after so many changes of a file.
+    /// Returns a progress message if one is due after these changes of a file.
     static func remark(from before: Int, to taken: Int) -> String? {
         guard taken / step > before / step else { return nil }
         return "(\(taken / step * step) changes so far)\n"
@@ -207,7 +207,7 @@ struct RehearseCommand: AsyncParsableCommand {
             "firesOn": .array(operations.map { .string($0) }),
             "notificationInfo": ["alertBody": .string(recordType)],
         ]
-        // A draft of a saved one has its name.
+        // A draft for a saved subscription has its ID.
         members["subscriptionID"] = subscription.map { .string($0) }
         members["firesWhen"] = firesWhen.map { .string($0) }
         return .object(members)

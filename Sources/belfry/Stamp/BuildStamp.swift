@@ -1,19 +1,19 @@
 import CBuildStamp
 import Metrics
 
-/// Which Belfry this is: what `deploy/package` wrote into the executable, and "development" where
-/// it was only built.
+/// The version of this executable: what `deploy/package` wrote into it, or "development" if it was
+/// not packaged.
 struct BuildStamp: Equatable, CustomStringConvertible {
     static let development = BuildStamp(version: "development", commit: "", isDirty: false)
 
-    /// That of this executable.
+    /// The stamp of this executable.
     static var current: BuildStamp {
-        // The text lies in the executable, and is closed by a zero.
+        // The text is part of the executable, and ends with a zero byte.
         BuildStamp(text: unsafe String(cString: belfry_build_stamp()))
     }
 
     let version: String
-    /// The whole name of the commit; empty if it is not known.
+    /// The full commit hash; empty if it is unknown.
     let commit: String
     /// Whether files differed from the commit.
     let isDirty: Bool
@@ -24,8 +24,9 @@ struct BuildStamp: Equatable, CustomStringConvertible {
         self.isDirty = isDirty
     }
 
-    /// Reads version, commit and `dirty`, one in a line; without a version it is a development
-    /// build.
+    /// Parses version, commit and `dirty`, one a line.
+    ///
+    /// Without a version, it is a development build.
     init(text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         guard let version = lines.first, !version.isEmpty else {
@@ -37,7 +38,7 @@ struct BuildStamp: Equatable, CustomStringConvertible {
         isDirty = lines.count > 2 && lines[2] == "dirty"
     }
 
-    /// What `--version` prints.
+    /// The text that `--version` prints.
     var description: String {
         guard self != .development else { return "belfry development (not packaged)" }
         let details = [
@@ -47,7 +48,9 @@ struct BuildStamp: Equatable, CustomStringConvertible {
         return "belfry \(version)\(told)"
     }
 
-    /// Tells the metrics; the value is always 1, the labels say which build it is.
+    /// Records the build in the metrics.
+    ///
+    /// The value is always 1; the labels identify the build.
     func record() {
         Gauge(
             label: "belfry_build_info",

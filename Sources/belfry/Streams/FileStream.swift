@@ -1,18 +1,18 @@
 import FoundationEssentials
 import Glibc
 
-/// A file that is read or written in pieces, so that its size does not matter.
+/// A file that is read or written in pieces, so that it may be larger than the memory.
 final class FileStream {
     private let descriptor: Int32
 
-    /// - Throws: `POSIXError` if it cannot be opened to be read; a folder can.
+    /// - Throws: `POSIXError` if the file cannot be opened for reading. Opening a folder succeeds.
     init(reading path: String) throws {
         descriptor = try Self.open(path, O_RDONLY)
     }
 
-    /// Empties the file, which is made if there is none.
+    /// Creates the file, or empties the existing one.
     ///
-    /// - Throws: `POSIXError` if it cannot be opened to be written.
+    /// - Throws: `POSIXError` if the file cannot be opened for writing.
     init(writing path: String) throws {
         descriptor = try Self.open(path, O_WRONLY | O_CREAT | O_TRUNC)
     }
@@ -25,22 +25,22 @@ final class FileStream {
         return descriptor
     }
 
-    /// The next bytes, at most as many; none at the end.
+    /// Reads up to `count` bytes; returns none at the end.
     ///
-    /// - Throws: `POSIXError` if it cannot be read.
+    /// - Throws: `POSIXError` if the file cannot be read.
     func read(upTo count: Int) throws -> [UInt8] {
         try StandardStreams.read(descriptor, upTo: count)
     }
 
     /// Writes all of `bytes`.
     ///
-    /// - Throws: `POSIXError` if there is no room.
+    /// - Throws: `POSIXError` if they cannot be written, for example because the disk is full.
     func write(_ bytes: [UInt8]) throws {
         try StandardStreams.write(bytes, to: descriptor)
     }
 }
 
 extension POSIXError {
-    /// Why the last call of the system failed.
+    /// The error of the last system call.
     static var last: POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
 }

@@ -1,9 +1,10 @@
 import FoundationEssentials
 import Synchronization
 
-/// Where the log goes: one line for one event, whatever clients, sources and systems wrote into it.
+/// The output of the log: one line for each event, whatever texts from clients, sources and systems
+/// it contains.
 ///
-/// The escaping is at the very end of the way, so that no message, name or reason can go round it.
+/// Escaping is the last step of the output, so that no message, name or reason can bypass it.
 struct OneLineStream: TextOutputStream, Sendable {
     private static let turn = Mutex(())
 
@@ -12,16 +13,18 @@ struct OneLineStream: TextOutputStream, Sendable {
         Self.put(Self.line(string))
     }
 
-    /// Writes a line that is one already.
+    /// Writes a complete line.
     static func put(_ line: String) {
         turn.withLock { _ in
-            // There is nobody to tell that there is nobody who listens.
+            // If the standard error is closed, there is nowhere to report it.
             try? StandardStreams.write(Array(line.utf8), .error)
         }
     }
 
-    /// `event` as one line: a control character, and whatever a viewer takes for the end of a line
-    /// or for a change of direction, stands as its escape, as Swift writes it.
+    /// Returns `event` as one line.
+    ///
+    /// Control characters, and characters that a viewer takes for a line end or a change of
+    /// direction, are replaced by their Swift escapes.
     static func line(_ event: String) -> String {
         let content = event.hasSuffix("\n") ? event.dropLast() : event[...]
         let isPlain = content.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }

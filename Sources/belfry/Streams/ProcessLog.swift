@@ -3,41 +3,41 @@ import RelayModel
 import RelayServer
 import Synchronization
 
-/// The log of this process: where every logger writes, how, and from which level on.
+/// The log of this process: the output of all loggers, its format and its level.
 ///
-/// Loggers are made before the configuration is read, so that the form and the level are looked up
-/// for each line.
+/// Loggers are created before the configuration is read, so format and level are looked up for each
+/// line.
 final class ProcessLog: Sendable {
-    /// The one of this process.
+    /// The log of this process.
     static let own = ProcessLog()
 
-    /// The level from which on lines are written.
+    /// The minimum level of written lines.
     let levels = LogLevels(now: World.real.now)
     private let isJSON = Atomic(false)
 
-    /// How lines are written.
+    /// The format of the lines.
     var form: LogForm {
         get { isJSON.load(ordering: .relaxed) ? .json : .text }
         set { isJSON.store(newValue == .json, ordering: .relaxed) }
     }
 
-    /// Says that every logger writes here.
+    /// Makes this the output of every logger.
     func bootstrap() {
         LoggingSystem.bootstrap { [self] in handler(label: $0) }
     }
 
-    /// A logger's end.
+    /// Returns the handler of a logger.
     func handler(label: String) -> any LogHandler {
         ProcessLogHandler(log: self, label: label)
     }
 }
 
-/// One logger's end.
+/// The handler of one logger.
 private struct ProcessLogHandler: LogHandler {
     let log: ProcessLog
     let label: String
     private var text: StreamLogHandler
-    /// What this logger was set to; otherwise the process says.
+    /// The level that was set for this logger; `nil` means that of the process.
     private var ownLevel: Logger.Level?
 
     init(log: ProcessLog, label: String) {
@@ -82,7 +82,7 @@ private struct ProcessLogHandler: LogHandler {
     }
 }
 
-/// One event as one JSON object.
+/// One event as a JSON object.
 struct LogLine {
     let at: Timestamp
     let level: String
@@ -90,14 +90,15 @@ struct LogLine {
     let message: String
     let metadata: Logger.Metadata
 
-    /// The members that every line has; a member of the event's own that is called like one of them
-    /// gets an underscore.
+    /// The members of every line.
+    ///
+    /// If metadata has one of these names, an underscore is appended to it.
     private static let own: Set<String> = ["at", "level", "logger", "message"]
 
-    /// The line, with its end.
+    /// The line, including its line end.
     ///
-    /// What a viewer takes for the end of a line or for a change of direction stands as its escape,
-    /// as in the other form.
+    /// Characters that a viewer takes for a line end or a change of direction are escaped, as in
+    /// the text format.
     var json: String {
         var object: JSONObject = [
             "at": .string(at.iso8601), "level": .string(level), "logger": .string(logger),
@@ -121,7 +122,9 @@ struct LogLine {
         }
     }
 
-    /// What was logged as a number; a text of digits is a text, as the name of a record may be.
+    /// Returns a logged number.
+    ///
+    /// A text of digits stays a text, because it may be the name of a record.
     private static func number(_ value: any CustomStringConvertible) -> JSONValue? {
         switch value {
         case let value as any BinaryInteger: Int64(exactly: value).map { .integer($0) }
@@ -130,8 +133,10 @@ struct LogLine {
         }
     }
 
-    /// JSON has nothing but ASCII outside of its texts, so that an escape may stand for whatever
-    /// else is found.
+    /// Escapes special characters.
+    ///
+    /// JSON has only ASCII outside of its strings, so such characters are always inside one, where
+    /// an escape is allowed.
     private static func escaped(_ text: String) -> String {
         guard !text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return text }
         var line = ""

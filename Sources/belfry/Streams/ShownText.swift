@@ -1,9 +1,9 @@
-/// What clients, sources and systems have written, as a terminal may show it.
+/// Makes texts from clients, sources and systems safe to show in a terminal.
 ///
-/// A terminal obeys control characters, also those that JSON leaves as they are (U+009B begins a
-/// command as ESC and [ do), and marks of direction turn the text around them.
+/// A terminal interprets control characters, including those that JSON does not escape (U+009B
+/// begins a command, like ESC and [). Directional marks reorder the surrounding text.
 enum ShownText {
-    /// `text` with a dot in the place of each such character.
+    /// Returns `text` with a dot in place of each such character.
     static func plain(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isHidden) else { return text }
         var plain = ""
@@ -13,10 +13,10 @@ enum ShownText {
         return plain
     }
 
-    /// The same JSON, with each such character as its escape.
+    /// Returns equivalent JSON with each such character escaped.
     ///
-    /// JSON has nothing but ASCII outside of its texts, so that an escape may stand for whatever
-    /// else is found.
+    /// JSON has only ASCII outside of its strings, so such characters are always inside one, where
+    /// an escape is allowed.
     static func json(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isHidden) else { return text }
         var json = ""
@@ -31,8 +31,9 @@ enum ShownText {
         return json
     }
 
-    /// Ends of lines and tabs are what commands write themselves; joiners make letters and
-    /// pictures.
+    /// Returns whether a character must not reach a terminal.
+    ///
+    /// Commands themselves write line feeds and tabs. Joiners are part of letters and emoji.
     private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x09, 0x0A: false

@@ -1,12 +1,12 @@
 import FoundationEssentials
 import Glibc
 
-/// The standard streams, without buffers of their own: what is read is at once at hand.
+/// The standard streams without buffering, so that input is available at once.
 enum StandardStreams {
-    /// How much is read or written at once.
+    /// The number of bytes that are read or written at once.
     static let chunkBytes = 64 * 1024
 
-    /// Where to write.
+    /// A stream to write to.
     enum Target: Int32 {
         /// The standard output.
         case output = 1
@@ -14,16 +14,16 @@ enum StandardStreams {
         case error = 2
     }
 
-    /// Reads what there is, up to ``chunkBytes``; nothing at the end of the input.
+    /// Reads the available input, up to ``chunkBytes``; returns nothing at its end.
     ///
     /// - Throws: `POSIXError` if the input cannot be read.
     static func read() throws -> [UInt8] {
         try read(STDIN_FILENO, upTo: chunkBytes)
     }
 
-    /// Reads all there is until the end.
+    /// Reads everything up to the end.
     ///
-    /// - Throws: `POSIXError` if it cannot be read, or is more than `most` bytes.
+    /// - Throws: `POSIXError` if the input cannot be read, or has more than `most` bytes.
     static func readAll(_ descriptor: Int32, atMost most: Int = .max) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while true {
@@ -34,7 +34,7 @@ enum StandardStreams {
         }
     }
 
-    /// Reads what there is, up to `limit` bytes; nothing at the end.
+    /// Reads the available input, up to `limit` bytes; returns nothing at its end.
     ///
     /// - Throws: `POSIXError` if it cannot be read.
     static func read(_ descriptor: Int32, upTo limit: Int) throws -> [UInt8] {
@@ -49,16 +49,17 @@ enum StandardStreams {
         }
     }
 
-    /// Writes a line to the standard output at once, whether or not it is a terminal: whoever reads
-    /// a pipe waits for it.
+    /// Writes a line to the standard output at once, even if it is a pipe, because its reader waits
+    /// for the line.
     ///
-    /// A reader that is gone is nobody's loss.
+    /// Errors are ignored: the reader may be gone.
     static func say(_ line: String) {
         try? write(Array("\(line)\n".utf8), .output)
     }
 
-    /// Writes what `print` has left in its buffer, of which nobody would hear otherwise that the
-    /// disk is full.
+    /// Flushes the buffer of `print`.
+    ///
+    /// Otherwise, an error such as a full disk would go unnoticed.
     ///
     /// - Throws: As ``write(_:_:)``.
     static func flush() throws {
@@ -91,7 +92,7 @@ enum StandardStreams {
     }
 }
 
-/// Cuts a stream of bytes into lines of bounded length.
+/// Splits a stream of bytes into lines of limited length.
 struct LineBuffer {
     /// One line without its end.
     enum Line: Equatable {
@@ -101,24 +102,26 @@ struct LineBuffer {
         case tooLong
     }
 
-    /// The longest line that is kept.
+    /// The maximum length of a line, in bytes.
+    ///
+    /// Longer lines are dropped.
     static let maximumLineBytes = 8 * 1024 * 1024
 
     private var bytes: [UInt8] = []
-    /// Where the first line that has not been handed out begins.
+    /// The index at which the first pending line begins.
     private var start = 0
-    /// How far has been searched for the end of that line.
+    /// The index up to which the end of that line was searched for.
     private var searched = 0
-    /// Whether the rest of the current line is to be dropped.
+    /// Whether the rest of the current line is dropped.
     private var isDropping = false
     private var isFinished = false
-    /// Whether no line has been handed out.
+    /// Whether no line has been returned yet.
     private var isAtBeginning = true
 
-    /// What some editors put before a text in UTF-8.
+    /// The byte order mark of UTF-8, which some editors write.
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// Adds what has been read.
+    /// Adds bytes that were read.
     mutating func append(_ chunk: [UInt8]) {
         bytes.removeFirst(start)
         searched -= start
@@ -126,12 +129,14 @@ struct LineBuffer {
         bytes.append(contentsOf: chunk)
     }
 
-    /// Says that nothing more will come: what is left is the last line.
+    /// Marks the end of the input: the remaining bytes are the last line.
     mutating func finish() {
         isFinished = true
     }
 
-    /// The next line, or `nil` until more has been read; lines without content are left out.
+    /// Returns the next line, or `nil` until more bytes are added.
+    ///
+    /// Blank lines are skipped.
     mutating func next() -> Line? {
         while let end = lineEnd() {
             var content = bytes[start..<end]

@@ -1,5 +1,5 @@
 extension String {
-    /// The text without what fits at its ends.
+    /// Returns the text without characters at its ends that satisfy `isOutside`.
     func trimmed(_ isOutside: (Character) -> Bool) -> String {
         guard let first = firstIndex(where: { !isOutside($0) }),
             let last = lastIndex(where: { !isOutside($0) })
@@ -7,7 +7,7 @@ extension String {
         return String(self[first...last])
     }
 
-    /// The text in a column of `width` signs.
+    /// Returns the text, cut or padded to `width` characters.
     func padded(to width: Int) -> String {
         String(prefix(width)) + String(repeating: " ", count: max(0, width - count))
     }

@@ -1,20 +1,20 @@
 import ArgumentParser
 import RelayModel
 
-/// A field as it is typed in a shell: `name=value`, or `name:type=value`.
+/// A field in the notation of the command line: `name=value` or `name:type=value`.
 struct FieldArgument: Sendable, Hashable {
-    /// What a value may be said to be.
+    /// The types that can be given for a value.
     enum Kind: String, CaseIterable, Sendable {
         case string, int64, double, boolean, timestamp, reference, location, bytes, json
     }
 
-    /// The kinds, for messages.
+    /// The names of the types, for messages.
     static let words = Kind.allCases.map(\.rawValue).joined(separator: ", ")
 
     let name: String
     let value: FieldValue
 
-    /// Reads a field that was typed; what is wrong with it is said to who typed it.
+    /// Parses a field of the command line; an error becomes a `ValidationError`.
     static func read(_ text: String) throws -> FieldArgument {
         do {
             return try FieldArgument(text)
@@ -23,11 +23,12 @@ struct FieldArgument: Sendable, Hashable {
         }
     }
 
-    /// Reads a field.
+    /// Parses a field.
     ///
-    /// - Throws: ``FieldArgumentError`` that says what is wrong with it.
+    /// - Throws: ``FieldArgumentError`` with what is wrong.
     init(_ text: String) throws(FieldArgumentError) {
-        // By bytes: a value may begin with a mark, which makes one letter with the sign before it.
+        // By bytes: as characters, the equals sign and a combining mark at the start of the value
+        // would be one.
         let bytes = Array(text.utf8)
         guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")), equals > 0 else {
             throw FieldArgumentError("\"\(text)\" is not name=value or name:type=value")
@@ -48,7 +49,9 @@ struct FieldArgument: Sendable, Hashable {
         self.value = try Self.read(value, as: kind, name: name)
     }
 
-    /// The fields by name; of several with one name the last counts.
+    /// Returns the fields by name.
+    ///
+    /// The last of several fields with one name counts.
     static func fields(_ arguments: [FieldArgument]) -> RecordFields {
         RecordFields(arguments.map { ($0.name, $0.value) }) { _, last in last }
     }
@@ -87,7 +90,9 @@ struct FieldArgument: Sendable, Hashable {
         return value
     }
 
-    /// A value in the notation of change sources; what is wrong within it is said.
+    /// Parses a value in the notation of change sources.
+    ///
+    /// An error includes the place within the value.
     private static func json(
         _ text: String, name: String
     ) throws(FieldArgumentError) -> FieldValue {
@@ -100,7 +105,7 @@ struct FieldArgument: Sendable, Hashable {
         }
     }
 
-    /// ISO 8601, or milliseconds since 1970 as CloudKit's dictionaries have them.
+    /// Parses ISO 8601, or milliseconds since 1970 as in CloudKit's dictionaries.
     private static func moment(_ text: String) -> Timestamp? {
         if let moment = Timestamp(iso8601: text) { return moment }
         return Int64(text).map { Timestamp(milliseconds: $0) }
@@ -115,7 +120,7 @@ struct FieldArgument: Sendable, Hashable {
 }
 
 extension FieldArgument.Kind {
-    /// What a value of the kind looks like.
+    /// The form of a value of this type, for messages.
     var rule: String {
         switch self {
         case .string: "a text"
@@ -131,7 +136,7 @@ extension FieldArgument.Kind {
     }
 }
 
-/// Why a field cannot be read.
+/// The reason why a field is invalid.
 struct FieldArgumentError: Error, CustomStringConvertible {
     let description: String
 

@@ -8,16 +8,16 @@ struct PostedSource: Sendable {
     let url: String
     let secret: String
 
-    /// The source that flags or variables name, or that of a running `belfry dev`.
+    /// Returns the source named by options or variables, or that of a running `belfry dev`.
     ///
-    /// - Throws: ``CommandFailure`` that says what is missing.
+    /// - Throws: ``CommandFailure`` with what is missing or invalid.
     static func found(
         url: String?, secret: String?, flags: (url: String, secret: String),
         _ environment: [String: String]
     ) throws -> PostedSource {
         let named = url ?? environment["BELFRY_SOURCE_URL"]
         let secret = secret ?? environment["BELFRY_SOURCE_SECRET"]
-        // What a step before should have printed, and did not.
+        // Probably the empty output of an earlier command.
         if named?.isEmpty == true {
             throw CommandFailure(
                 .configuration,
@@ -72,7 +72,8 @@ struct PostedSource: Sendable {
         return PostedSource(url: url, secret: secret ?? token)
     }
 
-    /// A variable that was probably meant to name the source, as what is said of it.
+    /// Returns a hint about a variable that was probably meant to name the source; empty without
+    /// one.
     private static func slip(in environment: [String: String]) -> String {
         let names = ["BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET"]
         for name in environment.keys.sorted() where name.hasPrefix("BELFRY_") {
@@ -82,13 +83,13 @@ struct PostedSource: Sendable {
         return ""
     }
 
-    /// What proves that the source posts `body`: a signature of Standard Webhooks where the secret
-    /// is one of its keys, and otherwise the secret itself.
+    /// Returns the headers that authenticate `body`: a Standard Webhooks signature if the secret is
+    /// a key for one, or else the secret itself.
     func proof(of body: [UInt8]) -> [(String, String)] {
         Self.signature(by: secret, of: body) ?? [("Authorization", "Bearer \(secret)")]
     }
 
-    /// The headers of a signature by `secret`; `nil` if it is no key of Standard Webhooks.
+    /// Returns the headers of a signature by `secret`; `nil` if it is not a Standard Webhooks key.
     private static func signature(by secret: String, of body: [UInt8]) -> [(String, String)]? {
         let id = "trigger_\(Hexadecimal.encode(World.real.randomBytes(12)))"
         let timestamp = String(World.real.now().seconds)

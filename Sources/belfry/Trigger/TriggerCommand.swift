@@ -122,7 +122,7 @@ struct TriggerCommand: AsyncParsableCommand {
     }
 }
 
-/// Reads one of the words of a type, as options are typed.
+/// Parses option values that are words of a type.
 enum Word {
     static func read<Choice: RawRepresentable<String> & CaseIterable>(
         _ text: String
@@ -134,7 +134,7 @@ enum Word {
         return choice
     }
 
-    /// The words of a type, as a shell completes them.
+    /// Returns the words of a type, for shell completion.
     static func all<Choice: RawRepresentable<String> & CaseIterable>(
         _ type: Choice.Type
     ) -> [String] {

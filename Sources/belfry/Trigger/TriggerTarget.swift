@@ -6,7 +6,7 @@ import NIOHTTP1
 import RelayModel
 import RelayServer
 
-/// Where a change is posted: a source of a running `belfry dev`, or the one that is named.
+/// The target of a change: a named source, or that of a running `belfry dev`.
 struct TriggerTarget: ParsableArguments {
     @Option(
         help: """
@@ -23,24 +23,25 @@ struct TriggerTarget: ParsableArguments {
     @Flag(help: "Show the relay's answer as JSON.")
     var json = false
 
-    /// How long an answer may take.
+    /// The time limit of an answer.
     private static let patience = TimeAmount.seconds(30)
 
     /// Posts a change.
     ///
     /// - Returns: The relay's answer.
-    /// - Throws: ``CommandFailure`` if there is none, or it refuses.
+    /// - Throws: ``CommandFailure`` if there is no answer, or the relay refuses the change.
     func post(_ change: JSONValue) async throws -> JSONValue {
         let environment = ProcessInfo.processInfo.environment
         let source = try PostedSource.found(
             url: url, secret: secret, flags: (url: "--url", secret: "--secret"), environment)
-        // Who set it for another relay does not think of it any more.
+        // A user may have forgotten that the variable is set for another relay, so errors mention
+        // it.
         let isSet = url == nil && environment["BELFRY_SOURCE_URL"] != nil
         let note = isSet ? "; BELFRY_SOURCE_URL names it, so that no belfry dev is looked for" : ""
         var trust = RelayTrust()
         if let caFile { try trust.add("--ca-file", caFile) }
         var configuration = trust.configurations[0]
-        // An answer that stalls behind its head would be waited for without an end.
+        // Without a read timeout, an answer that stalls after its head would be waited for forever.
         configuration.timeout.read = Self.patience
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         let result: Result<JSONValue, any Error>
@@ -92,7 +93,8 @@ struct TriggerTarget: ParsableArguments {
             [401, 404].contains(answer.status) ? reason + note : reason)
     }
 
-    /// What the relay says of the whole, and of the one change.
+    /// Returns the relay's reason: that for the one change if there is one, or else that for the
+    /// request.
     static func reason(_ answer: JSONValue, _ status: Int) -> String {
         guard case .object(let object) = answer, case .string(let whole)? = object["reason"] else {
             return "HTTP \(status)"
