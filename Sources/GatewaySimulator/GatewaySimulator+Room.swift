@@ -6,8 +6,8 @@
 // `DeviceStanding`) and asks the script (`ScriptPlayer`) ─▶ `GatewayLedger` records ─▶ the
 // connection sends the answer.
 //
-// Concurrency: a connection lives on its event loop. Ledger and judge are shared, each behind a lock
-// that is held for a few lines. Nothing suspends or blocks between a push and its answer.
+// Concurrency: a connection lives on its event loop. Ledger and judge are shared, each behind a
+// lock that is held for a few lines. Nothing suspends or blocks between a push and its answer.
 //
-// It imports no other room of Belfry and does not know subscriptions, so any sender that speaks APNs'
-// provider API can be tested against it.
+// It imports no other room of Belfry and does not know subscriptions, so any sender that speaks
+// APNs' provider API can be tested against it.

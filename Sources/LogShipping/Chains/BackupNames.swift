@@ -6,9 +6,9 @@ import StorageSQLite
 //      store                                        which store these backups belong to
 //      CHAIN/log-SEQUENCE-MOMENT                    a segment, followed by its checksum
 //      CHAIN/base-NUMBER/part-NUMBER                a part of a copy of the file
-//      CHAIN/base-NUMBER/whole-SINCE-LAST-MOMENT    the manifest of a whole copy: the copy needs the
-//                                                   segments from SINCE on. With the log up to LAST
-//                                                   applied, it is the file as of MOMENT.
+//      CHAIN/base-NUMBER/whole-SINCE-LAST-MOMENT    the manifest of a whole copy: the copy needs
+//                                                   the segments from SINCE on. With the log up to
+//                                                   LAST applied, it is the file as of MOMENT.
 //
 //  A list of the names shows what can be restored; no object has to be read for that.
 

@@ -102,8 +102,8 @@ struct HTTPTransport: AdministrationTransport {
     ///   - url: The URL of the administrative surface, without a slash at the end.
     ///   - token: Its token.
     ///   - trust: How to recognise the relay.
-    ///   - silence: The read timeout. The deadline of a call covers only the head of its answer, and
-    ///     the body may stall.
+    ///   - silence: The read timeout. The deadline of a call covers only the head of its answer,
+    ///     and the body may stall.
     init(url: String, token: String, trust: RelayTrust, silence: TimeAmount? = nil) {
         self.url = url
         self.token = token

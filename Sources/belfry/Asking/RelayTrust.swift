@@ -112,8 +112,8 @@ struct ReachingFailure: CustomStringConvertible {
 
     /// - Parameters:
     ///   - error: The error.
-    ///   - knowsOwn: Whether the file with the relay's own certificate was read, which may since have
-    ///     been replaced.
+    ///   - knowsOwn: Whether the file with the relay's own certificate was read, which may since
+    ///     have been replaced.
     init(_ error: any Error, knowsOwn: Bool = false) {
         let text = "\(error)"
         let isReplaced = knowsOwn && text.contains(Self.unverified)
