@@ -304,8 +304,8 @@ let package = Package(
             name: "CommandLineTests",
             dependencies: [
                 "belfry", "RelayModel", "RelayServer", "Storage", "StorageSQL", "StorageSQLite",
-                "RelayTestKit", "GatewaySimulator", "PostgresFollowing", argumentParser,
-                asyncHTTPClient, nioCore, nioHTTP1,
+                "LogShipping", "RelayTestKit", "GatewaySimulator", "PostgresFollowing",
+                argumentParser, asyncHTTPClient, nioCore, nioHTTP1,
             ]),
         .target(
             name: "SimulationKit",

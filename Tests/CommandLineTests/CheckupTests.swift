@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import LogShipping
 import RelayModel
 import Testing
 
@@ -365,12 +366,54 @@ import Testing
         let empty = try write("full-disk.sqlite", "", at: 3000)
         _ = try write("cut-off.sqlite.partial", "x", at: 4000)
         #expect(
-            try DoctorCommand.newestBackup(at: folder.path) == .missing(path: folder.path))
-        #expect(try DoctorCommand.newestBackup(at: empty) == .missing(path: empty))
+            try FoundBackups.newest(at: folder.path) == .missing(path: folder.path))
+        #expect(try FoundBackups.newest(at: empty) == .missing(path: empty))
         let whole = try write("whole.sqlite", "x", at: 2000)
         #expect(
-            try DoctorCommand.newestBackup(at: folder.path)
+            try FoundBackups.newest(at: folder.path)
                 == .made(Timestamp(seconds: 2000), path: whole))
+    }
+
+    @Test func `continuous backups are judged by what can be restored of them`() throws {
+        var checkup = try Self.checkup()
+        checkup.config = " --config b.json"
+        func finding(_ reach: BackupReach) -> Finding? {
+            checkup.backup = .shipped(reach, place: "s3://b/p")
+            return checkup.diagnosis.findings.first { $0.check == "backup" }
+        }
+        let anHourAgo = Self.now.advanced(by: .seconds(-7200))
+        let sound = finding(.restorable(until: anHourAgo, flaw: nil))
+        #expect(sound?.state == .ok)
+        #expect(sound?.text == "s3://b/p can be restored up to 2 h ago")
+        let old = finding(
+            .restorable(until: Self.now.advanced(by: .seconds(-90 * 3600)), flaw: nil))
+        #expect(old?.state == .warn && old?.next == "belfry overview")
+        let torn = finding(.restorable(until: anHourAgo, flaw: "segment 3 is missing"))
+        #expect(torn?.state == .warn)
+        #expect(torn?.text.hasSuffix("2 h ago; segment 3 is missing") == true)
+        #expect(torn?.next == "belfry backups list s3://b/p --config b.json")
+        let ahead = finding(.restorable(until: .latest, flaw: nil))
+        #expect(ahead?.state == .warn && ahead?.text.contains("later than now") == true)
+        let nothing = finding(.none(reason: "there is no whole copy"))
+        #expect(nothing?.state == .fail)
+        #expect(nothing?.text.hasSuffix("can be restored: there is no whole copy") == true)
+        checkup.backup = .unread(place: "s3://b/p", reason: "s3://b/p: it does not answer")
+        #expect(checkup.diagnosis.state == .fail)
+    }
+
+    @Test func `a folder that was begun as a destination is no folder of copies`() async throws {
+        let folder = try Folder.make()
+        try Data("belfry-backup 1\nstore x\n".utf8).write(to: folder.appending(path: "store"))
+        for text in [folder.path, "file://\(folder.path)"] {
+            let found = try await FoundBackups.look(at: text, config: nil)
+            #expect(
+                found
+                    == .shipped(
+                        .none(reason: "there is no whole copy"), place: "file://\(folder.path)"))
+        }
+        await #expect(throws: CommandFailure.self) {
+            try await FoundBackups.look(at: "file:///a/../b", config: nil)
+        }
     }
 
     @Test func `a backup that is dated later than now is no new one`() throws {
@@ -384,10 +427,10 @@ import Testing
         checkup.backup = .made(Self.now.advanced(by: .seconds(60)), path: "/b/x")
         let sound = checkup.diagnosis.findings.first { $0.check == "backup" }
         #expect(sound?.state == .ok)
-        #expect(DoctorCommand.moment(Date(timeIntervalSince1970: 0x1p63)) == .latest)
-        #expect(DoctorCommand.moment(Date(timeIntervalSince1970: -0x1p64)) == .earliest)
+        #expect(FoundBackups.moment(Date(timeIntervalSince1970: 0x1p63)) == .latest)
+        #expect(FoundBackups.moment(Date(timeIntervalSince1970: -0x1p64)) == .earliest)
         #expect(
-            DoctorCommand.moment(Date(timeIntervalSince1970: 1_000_000.75))
+            FoundBackups.moment(Date(timeIntervalSince1970: 1_000_000.75))
                 == Timestamp(seconds: 1_000_000))
     }
 

@@ -150,6 +150,32 @@ import Testing
         #expect(left.end(of: base)?.missing == gone.sequence)
     }
 
+    @Test func `how far a restore reaches is judged by names and manifests`() async throws {
+        let (destination, _) = try await Self.shipped()
+        let reading = BackupReading(destination)
+        let all = try await reading.catalogue()
+        let base = try #require(all.bases.first)
+        let end = try #require(all.end(of: base)?.moment)
+        #expect(try await reading.reach() == .restorable(until: end, flaw: nil))
+        // What is newer and belongs to nothing that is whole reaches no further.
+        let segments = try #require(all.segments[base.chain])
+        let gone = try #require(segments.dropLast().last)
+        let bytes = try #require(destination.objects[gone.name])
+        try await destination.remove(gone.name)
+        let rest = try await reading.catalogue()
+        let before = try #require(rest.end(of: base)?.moment)
+        #expect(before < end)
+        let missing = "segment \(gone.sequence) of the chain \(base.chain) is missing"
+        #expect(try await reading.reach() == .restorable(until: before, flaw: missing))
+        try await destination.put(gone.name, bytes)
+        let part = try #require(destination.objects.keys.filter { $0.contains("/part-") }.max())
+        try await destination.remove(part)
+        #expect(try await reading.reach() == .none(reason: "memory:/\(part) is missing"))
+        #expect(
+            try await BackupReading(MemoryDestination()).reach()
+                == .none(reason: "there is no whole copy"))
+    }
+
     /// As a command takes it: shown to the millisecond, and all of that millisecond.
     private static func shown(_ moment: Timestamp) throws -> Timestamp {
         try #require(Timestamp(iso8601: moment.iso8601)).advanced(by: .nanoseconds(999_999))

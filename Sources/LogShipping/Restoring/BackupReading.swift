@@ -170,14 +170,7 @@ package struct BackupReading: Sendable {
     ) async throws(DestinationFailure) -> BackupRefusal {
         let damaged = Set(refusals.flatMap(\.names))
         let rest = Catalogue(names.filter { !damaged.contains($0) })
-        var offer: Timestamp?
-        for base in rest.bases {
-            guard let end = rest.end(of: base)?.moment, end < moment ?? .latest,
-                offer.map({ $0 < end }) ?? true,
-                try await lack(of: base, in: rest) == nil
-            else { continue }
-            offer = end
-        }
+        let offer = try await furthestCopy(in: rest, before: moment ?? .latest)?.end
         let reasons = refusals.map(\.description).joined(separator: "; ")
         guard let offer else { return BackupRefusal(reasons) }
         return BackupRefusal(

@@ -1,8 +1,86 @@
+import LogShipping
 import RelayModel
 
 extension Checkup {
     /// How old what is shipped may be at the least: attempts after failures are a minute apart.
     private static let shippingAge = Duration.seconds(300)
+
+    /// How the backups stand.
+    var backups: Finding {
+        if case .object(let shipped)? = value("backup"), backup == .notNamed {
+            return continuous(shipped)
+        }
+        switch backup {
+        case .notNamed:
+            return Finding(
+                check: "backup", state: .unknown,
+                text: "not looked at: name the place with --backups")
+        case .missing(let path):
+            return Finding(
+                check: "backup", state: .fail, text: "there is no backup at \(path)",
+                next: backUp(to: "\(path)/belfry.backup"))
+        case .unread(let place, let reason):
+            return Finding(
+                check: "backup", state: .fail, text: "the backups cannot be read: \(reason)",
+                next: list(place))
+        case .shipped(.none(let reason), let place):
+            return Finding(
+                check: "backup", state: .fail,
+                text: "nothing at \(place) can be restored: \(reason)",
+                next: list(place))
+        case .shipped(.restorable(let until, let flaw), let place):
+            return shipped(until, flaw, at: place)
+        case .made(let moment, let path):
+            let age = now.duration(since: moment)
+            // Of a clock that was ahead: it would hide that none is made any more.
+            guard age > .seconds(-3600) else {
+                return Finding(
+                    check: "backup", state: .warn,
+                    text: "the newest backup, \(path), is dated \(moment.iso8601Seconds), which "
+                        + "is later than now: nobody knows how old it is",
+                    next: backUp(to: "\(path).new"))
+            }
+            let isOld = age > bounds.backupAge
+            return Finding(
+                check: "backup", state: isOld ? .warn : .ok,
+                text: "the newest backup, \(path), is \(Self.words(age)) old",
+                next: isOld ? backUp(to: "\(path).new") : nil)
+        }
+    }
+
+    /// What is said of continuous backups that were looked at from outside.
+    private func shipped(_ until: Timestamp, _ flaw: String?, at place: String) -> Finding {
+        let age = now.duration(since: until)
+        let wrong = flaw.map { "; \($0)" } ?? ""
+        // Of a clock that was ahead: it would hide that nothing is shipped any more.
+        guard age > .seconds(-3600) else {
+            return Finding(
+                check: "backup", state: .warn,
+                text: "\(place) can be restored up to \(until.iso8601Seconds), which is later than "
+                    + "now: nobody knows how old that is\(wrong)",
+                next: list(place))
+        }
+        let isOld = age > bounds.backupAge
+        return Finding(
+            check: "backup", state: isOld || flaw != nil ? .warn : .ok,
+            text: "\(place) can be restored up to \(Self.words(age)) ago\(wrong)",
+            next: flaw != nil ? list(place) : isOld ? "belfry overview\(self.place)" : nil)
+    }
+
+    private func list(_ place: String) -> String {
+        "belfry backups list \(Self.quoted(place))\(config)"
+    }
+
+    private func backUp(to file: String) -> String {
+        guard !isOnServer else {
+            return "pg_basebackup, or the provider's own backup (docs/postgresql-engine.md)"
+        }
+        guard !isElsewhere else {
+            return "on the relay's machine: belfry backup FILE --database STORE; then bring FILE "
+                + "to \(Self.quoted(file))"
+        }
+        return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
+    }
 
     /// What the relay says of its continuous backup.
     func continuous(_ backup: JSONObject) -> Finding {

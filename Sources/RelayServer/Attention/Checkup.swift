@@ -1,3 +1,4 @@
+package import LogShipping
 package import RelayModel
 import Storage
 
@@ -20,14 +21,18 @@ package struct Checkup: Sendable {
         package init() {}
     }
 
-    /// The newest backup that was found.
+    /// What was found where backups lie.
     package enum Backup: Sendable, Hashable {
         /// Nobody said where backups lie.
         case notNamed
-        /// The newest of the folder, or the file itself.
+        /// Single copies, of which this is the newest, or the file itself.
         case made(Timestamp, path: String)
         /// There is none at the place.
         case missing(path: String)
+        /// Continuous backups, and how far a restore from them reaches.
+        case shipped(BackupReach, place: String)
+        /// The place did not answer, or refused.
+        case unread(place: String, reason: String)
     }
 
     /// The answer to the overview's call.
@@ -40,6 +45,8 @@ package struct Checkup: Sendable {
     package var bounds = Bounds()
     /// How other commands reach the same relay, for example ` --url …`.
     package var place = ""
+    /// How commands on continuous backups find their settings, for example ` --config …`.
+    package var config = ""
     /// How commands that read the store itself find it, for example ` --database …`.
     package var store = ""
     /// Whether the store is found on another machine, the relay's.
@@ -171,48 +178,6 @@ package struct Checkup: Sendable {
     private static let leastFiles: Int64 = 1000
 
     private static func megabytes(_ bytes: Int64) -> String { "\(bytes / 1_000_000) MB" }
-
-    private var backups: Finding {
-        if case .object(let shipped)? = value("backup"), backup == .notNamed {
-            return continuous(shipped)
-        }
-        switch backup {
-        case .notNamed:
-            return Finding(
-                check: "backup", state: .unknown,
-                text: "not looked at: name the folder with --backups")
-        case .missing(let path):
-            return Finding(
-                check: "backup", state: .fail, text: "there is no backup at \(path)",
-                next: backUp(to: "\(path)/belfry.backup"))
-        case .made(let moment, let path):
-            let age = now.duration(since: moment)
-            // Of a clock that was ahead: it would hide that none is made any more.
-            guard age > .seconds(-3600) else {
-                return Finding(
-                    check: "backup", state: .warn,
-                    text: "the newest backup, \(path), is dated \(moment.iso8601Seconds), which "
-                        + "is later than now: nobody knows how old it is",
-                    next: backUp(to: "\(path).new"))
-            }
-            let isOld = age > bounds.backupAge
-            return Finding(
-                check: "backup", state: isOld ? .warn : .ok,
-                text: "the newest backup, \(path), is \(Self.words(age)) old",
-                next: isOld ? backUp(to: "\(path).new") : nil)
-        }
-    }
-
-    private func backUp(to file: String) -> String {
-        guard !isOnServer else {
-            return "pg_basebackup, or the provider's own backup (docs/postgresql-engine.md)"
-        }
-        guard !isElsewhere else {
-            return "on the relay's machine: belfry backup FILE --database STORE; then bring FILE "
-                + "to \(Self.quoted(file))"
-        }
-        return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
-    }
 
     /// How long the listeners' own certificate is valid, if they have one.
     private var certificate: [Finding] {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import FoundationEssentials
 import RelayModel
 import RelayServer
 import Storage
@@ -18,7 +17,12 @@ struct DoctorCommand: AsyncParsableCommand {
             """)
     @OptionGroup var options: AdministrationOptions
 
-    @Option(help: "The folder or file of backups, of which the newest is looked at.")
+    @Option(
+        help: """
+            Where the backups are: a folder of copies, a file, or the place of continuous backups \
+            (a folder, file:///FOLDER or s3://BUCKET/PREFIX).
+            """,
+        completion: .file())
     var backups: String?
 
     @Option(help: "How many hours old the newest backup may be.")
@@ -45,12 +49,15 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let file = try await options.configuredFile()
-        let checkup = try await options.withClient { client in
+        var checkup = try await options.withClient { client in
             let asked = World.real.now()
             let overview = try await client.make(.overview)
             let answered = World.real.now()
             let middle = asked.advanced(by: answered.duration(since: asked) / 2)
             return try examined(overview, at: middle, file)
+        }
+        if let backups {
+            checkup.backup = try await FoundBackups.look(at: backups, config: options.config)
         }
         let diagnosis = checkup.diagnosis
         print(
@@ -65,7 +72,7 @@ struct DoctorCommand: AsyncParsableCommand {
         _ overview: JSONValue, at now: Timestamp, _ file: String?
     ) throws -> Checkup {
         var checkup = Checkup(overview: overview, now: now, isRunning: options.database == nil)
-        checkup.backup = try backups.map(Self.newestBackup) ?? .notNamed
+        checkup.config = options.config.map { " --config \(Checkup.quoted($0))" } ?? ""
         checkup.bounds.backupAge = .seconds(backupHours * 3600)
         checkup.bounds.silence = .seconds(silentHours * 3600)
         checkup.bounds.validity = .seconds(certificateDays * 86_400)
@@ -92,49 +99,5 @@ struct DoctorCommand: AsyncParsableCommand {
         if let database = options.database ?? file { checkup.database = database }
         if NamedStore.isServer(checkup.database) { checkup.isOnServer = true }
         return checkup
-    }
-
-    /// What lies beside a store, or is left of a backup that was cut off.
-    private static let noBackups = ["-wal", "-shm", "-journal", ".partial"]
-
-    /// The newest file at the place that can be a backup: an empty one is what a full disk leaves.
-    static func newestBackup(at backups: String) throws -> Checkup.Backup {
-        let manager = FileManager.default
-        guard let kind = try? manager.attributesOfItem(atPath: backups)[.type] as? FileAttributeType
-        else { return .missing(path: backups) }
-        let isFolder = kind == .typeDirectory
-        let names = try isFolder ? contents(of: backups) : []
-        let paths = isFolder ? names.map { "\(backups)/\($0)" } : [backups]
-        let files = paths.compactMap { path -> (Date, String)? in
-            guard !noBackups.contains(where: { path.hasSuffix($0) }),
-                let attributes = try? manager.attributesOfItem(atPath: path),
-                attributes[.type] as? FileAttributeType == .typeRegular,
-                manager.bytes(at: path) ?? 0 > 0,
-                let date = attributes[.modificationDate] as? Date
-            else { return nil }
-            return (date, path)
-        }
-        guard let (date, path) = files.max(by: { $0.0 < $1.0 }) else {
-            return .missing(path: backups)
-        }
-        return .made(moment(date), path: path)
-    }
-
-    /// The whole second of a date: of one beyond what 64 bits hold, as some file systems keep, the
-    /// first or last moment.
-    static func moment(_ date: Date) -> Timestamp {
-        let seconds = date.timeIntervalSince1970.rounded(.down)
-        return Int64(exactly: seconds).map { Timestamp(seconds: $0) }
-            ?? (seconds < 0 ? .earliest : .latest)
-    }
-
-    private static func contents(of folder: String) throws -> [String] {
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: folder)
-        } catch {
-            throw CommandFailure(
-                .input,
-                "--backups: the folder \(folder) cannot be read: \(error.systemReason)")
-        }
     }
 }
