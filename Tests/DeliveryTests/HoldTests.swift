@@ -217,7 +217,8 @@ import Testing
         quiet.delivery.notification.expiration = now.advanced(by: .seconds(3600))
         var paused = Self.owed(2) { $0.subscription.isPaused = true }
         paused.delivery.notification.expiration = now.advanced(by: .seconds(3600))
-        _ = state.admit([quiet, paused][...], atMost: 2, withdrawn: [:], at: now)
+        let first = state.admit([quiet, paused][...], atMost: 2, withdrawn: [:], at: now)
+        #expect(Self.tallies(first.actions).compactMap { $0.endings[.expiredHeld] } == [1])
         let taken = state.nextStep()
         let step = try #require(taken)
         #expect(step.deadLetters.map(\.reason) == ["expired: held: quiet hours"])
@@ -225,10 +226,29 @@ import Testing
         #expect(step.retries.map(\.dueAt) == [now.advanced(by: .seconds(3600))])
         _ = state.stepRecorded(step)
         let late = now.advanced(by: .seconds(3600))
-        _ = state.admit(due: step.retries, withdrawn: [:], at: late)
+        let last = state.admit(due: step.retries, withdrawn: [:], at: late)
+        #expect(Self.tallies(last.actions).compactMap { $0.endings[.expiredHeld] } == [1])
         #expect(
             state.nextStep()?.deadLetters.map(\.reason)
                 == ["expired: held: the subscription is paused"])
+    }
+
+    @Test func `what was held, and expires because it was not sent afterwards, is lost`() throws {
+        var state = state()
+        let now = try Self.moment("2026-11-24T22:00:00Z")
+        var quiet = try Self.owed(1) { $0.device.quietHours = try Self.night() }
+        quiet.delivery.notification.expiration = now.advanced(by: .seconds(20 * 3600))
+        _ = state.admit([quiet][...], atMost: 1, withdrawn: [:], at: now)
+        let taken = state.nextStep()
+        let step = try #require(taken)
+        #expect(step.retries.count == 1)
+        _ = state.stepRecorded(step)
+        // The night is over long since; the gateway was away, or the relay.
+        let late = now.advanced(by: .seconds(20 * 3600))
+        let last = state.admit(due: step.retries, withdrawn: [:], at: late)
+        let endings = Self.tallies(last.actions).map(\.endings)
+        #expect(endings.compactMap { $0[.expired] } == [1])
+        #expect(endings.compactMap { $0[.expiredHeld] } == [])
     }
 
     // MARK: Connected devices

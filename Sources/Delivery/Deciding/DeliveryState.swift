@@ -161,7 +161,7 @@ struct DeliveryState: ~Copyable, Sendable {
         for retry in rules.inOrderOfTrial(due) where !(isLate && retry.reason == .noAnswerYet) {
             let owed = retry.delivery
             let decision = rules.decide(
-                on: owed, .waited(attempts: retry.attempts, retry.reason),
+                on: owed, .waited(attempts: retry.attempts, retry.reason, dueAt: retry.dueAt),
                 withdrawn[owed.delivery.id], at: now)
             if case .wait = decision { continue }
             let ticket = tracker.admit(retry)

@@ -210,13 +210,22 @@ package struct OutcomeJudge: Sendable {
 
     /// Returns the end of a delivery whose notification expired before it could be sent, or `nil`
     /// if it may be sent.
+    ///
+    /// `reason` is why it waited last, and `dueAt` until when. A delivery that was held until
+    /// before its deadline had something else to wait for, too.
     package func ending(
-        ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: WaitReason?, at now: Timestamp
+        ofUnsent delivery: OwedDelivery, attempts: UInt16, _ reason: WaitReason?,
+        dueAt: Timestamp? = nil, at now: Timestamp
     ) -> Resolution? {
         guard let deadline = deadline(of: delivery, attempts: attempts), deadline <= now else {
             return nil
         }
-        return expired(delivery, attempts, status: 0, reason: reason?.cause ?? "", now)
+        // Moments are kept to the second in some places, and more exactly in others.
+        let wasToBeHeld = dueAt.map { deadline <= $0.advanced(by: .seconds(1)) } ?? false
+        let wasHeld = reason?.hold != nil && wasToBeHeld
+        return expired(
+            delivery, attempts, status: 0, reason: reason?.cause ?? "", now,
+            wasHeld ? .expiredHeld : .expired)
     }
 
     /// Returns the resolution of a delivery that must wait until `until`.
@@ -255,7 +264,7 @@ package struct OutcomeJudge: Sendable {
         let reason = WaitReason.held(hold.reason)
         let deadline = deadline(of: delivery, attempts: attempts)
         if let deadline, let until = hold.until, deadline <= until, !hold.reason.isTogether {
-            return expired(delivery, attempts, status: 0, reason: reason.text, now)
+            return expired(delivery, attempts, status: 0, reason: reason.text, now, .expiredHeld)
         }
         var retry = Retry(
             delivery: delivery, attempts: attempts,
@@ -331,12 +340,12 @@ package struct OutcomeJudge: Sendable {
 
     private func expired(
         _ delivery: OwedDelivery, _ attempts: UInt16, status: UInt16, reason: String,
-        _ now: Timestamp
+        _ now: Timestamp, _ ending: SettledEnding = .expired
     ) -> Resolution {
         Resolution(
             deadLetter: DeadLetter(
                 delivery: delivery, attempts: attempts, status: status,
-                reason: DeliveryBound.expiration.reason(reason), at: now), .expired)
+                reason: DeliveryBound.expiration.reason(reason), at: now), ending)
     }
 
     /// Returns the token to forget.

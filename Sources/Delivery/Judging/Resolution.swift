@@ -23,8 +23,10 @@ package enum SettledEnding: String, Sendable, Hashable, CaseIterable {
     case refused
     /// The gateway answered as many attempts as a delivery may have.
     case exhausted
-    /// Its notification expired.
+    /// Its notification expired before the relay could send it.
     case expired
+    /// Its notification expired while it was held back for its recipient's sake.
+    case expiredHeld
     /// A newer change of the record replaced it.
     case superseded
     /// It was not sent, because its device token had been declared dead.

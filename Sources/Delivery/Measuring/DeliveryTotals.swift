@@ -35,8 +35,8 @@ package struct DeliveryTotals: Sendable, Hashable {
             switch ending {
             case .accepted, .adopted, .held, .seen: break
             case .retried, .waiting: retries += UInt64(count)
-            case .unregistered, .refused, .exhausted, .expired, .superseded, .deadToken,
-                .withdrawn:
+            case .unregistered, .refused, .exhausted, .expired, .expiredHeld, .superseded,
+                .deadToken, .withdrawn:
                 deadLetters += UInt64(count)
             }
         }

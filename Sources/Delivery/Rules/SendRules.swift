@@ -16,19 +16,25 @@ enum SendDecision {
 enum DeliveryPast {
     /// The delivery was never sent, and never waited.
     case new
-    /// The delivery was kept as a retry.
-    case waited(attempts: UInt16, WaitReason)
+    /// The delivery was kept as a retry that was due at the moment.
+    case waited(attempts: UInt16, WaitReason, dueAt: Timestamp)
 
     /// The number of used attempts.
     var attempts: UInt16 {
-        guard case .waited(let attempts, _) = self else { return 0 }
+        guard case .waited(let attempts, _, _) = self else { return 0 }
         return attempts
     }
 
     /// Why the delivery waited, if it did.
     var reason: WaitReason? {
-        guard case .waited(_, let reason) = self else { return nil }
+        guard case .waited(_, let reason, _) = self else { return nil }
         return reason
+    }
+
+    /// Until when it was to wait, if it did.
+    var dueAt: Timestamp? {
+        guard case .waited(_, _, let dueAt) = self else { return nil }
+        return dueAt
     }
 }
 
@@ -215,7 +221,7 @@ struct SendRules: Sendable {
         at now: Timestamp
     ) -> Resolution? {
         let ending = judge.ending(
-            ofUnsent: delivery, attempts: past.attempts, past.reason, at: now)
+            ofUnsent: delivery, attempts: past.attempts, past.reason, dueAt: past.dueAt, at: now)
         if let ending { return ending }
         func unsent(_ reason: String, _ ending: SettledEnding) -> Resolution {
             Resolution(
