@@ -80,9 +80,18 @@ import Testing
         let now = Timestamp(seconds: 5)
         let statuses = [200, 200, 200, 404, 200, 503, 200, 500, 200, 200]
         let taken = statuses.map { share.take($0, at: now).isWritten }
-        // Of three one, and faults of the relay's always, as long as there is room in the second.
-        #expect(taken == [true, false, false, true] + Array(repeating: false, count: 6))
-        #expect(share.take(200, at: Timestamp(seconds: 6)).leftOut == 4)
+        // Of three one, as long as there is room in the second; and faults of the relay's always.
+        #expect(
+            taken == [true, false, false, true, false, true, false, true, false, false])
+        let next = Timestamp(seconds: 6)
+        #expect(share.take(200, at: next).leftOut == AccessShare.LeftOut(count: 2))
+        // Those have a bound of their own.
+        let most = AccessLog.Settings.failuresPerSecond
+        let failures = (0..<most + 3).count { _ in share.take(503, at: next).isWritten }
+        #expect(failures == most)
+        #expect(
+            share.take(200, at: Timestamp(seconds: 7)).leftOut
+                == AccessShare.LeftOut(count: 3, failures: 3))
         settings.choice = .refused
         settings.sample = 1
         share = AccessShare(settings)

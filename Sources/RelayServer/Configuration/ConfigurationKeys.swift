@@ -171,8 +171,8 @@ package enum ConfigurationKeys {
             "One in this many of these requests has a line; those answered 5xx always have one."),
         ConfigurationKey(
             "log.accessPerSecond", number: \.accessLog.perSecond, 1...1_000_000,
-            "How many lines of requests there are in a second at most; the log says how many were "
-                + "left out."),
+            "How many lines of requests there are in a second at most, besides those answered 5xx, "
+                + "of which there are at most 1000; the log says how many were left out."),
         ConfigurationKey(
             "shutdown.graceSeconds", time: \.shutdownGrace, in: .seconds(1), 0...3600,
             "How long work that is in flight may take to finish when the relay ends."),

@@ -22,8 +22,11 @@ final class AccessLog: Sendable {
         var choice = Choice.off
         /// One of so many; what failed for a fault of the relay's is written always.
         var sample = 1
-        /// Lines in a second.
+        /// Lines in a second, besides those of what failed for a fault of the relay's.
         var perSecond = 200
+        /// Lines in a second of what failed so: they must not go under among the others, and a
+        /// relay that fails each of many thousands of requests must not fill the disk either.
+        static let failuresPerSecond = 1000
     }
 
     /// What a line says.
@@ -75,10 +78,13 @@ final class AccessLog: Sendable {
     func write(_ entry: @autoclosure () -> Entry, status: Int, at now: Timestamp) {
         guard settings.choice != .off else { return }
         let verdict = share.withLock { $0.take(status, at: now) }
-        if verdict.leftOut > 0 {
+        if verdict.leftOut != .none {
             logger.info(
                 "requests left out of the log",
-                metadata: ["count": .stringConvertible(verdict.leftOut)])
+                metadata: [
+                    "count": .stringConvertible(verdict.leftOut.count),
+                    "failed": .stringConvertible(verdict.leftOut.failures),
+                ])
         }
         guard verdict.isWritten else { return }
         let entry = entry()
@@ -103,40 +109,62 @@ final class AccessLog: Sendable {
 
 /// Decides which requests the access log has.
 struct AccessShare: Sendable {
+    /// How many requests that were to be written were not, because there were too many.
+    struct LeftOut: Sendable, Hashable {
+        /// Nothing was left out.
+        static let none = LeftOut()
+        /// All of them.
+        var count = 0
+        /// Those that failed for a fault of the relay's.
+        var failures = 0
+    }
+
     private let settings: AccessLog.Settings
     private var seen = 0
     private var second: Int64 = 0
     private var written = 0
-    private var leftOut = 0
+    private var writtenFailures = 0
+    private var leftOut = LeftOut.none
 
     init(_ settings: AccessLog.Settings) {
         self.settings = settings
     }
 
-    /// Whether a request is written, and how many were left out in an earlier second that nobody
-    /// was told of yet.
+    /// Whether a request is written, and what was left out in an earlier second and was not told
+    /// yet.
     mutating func take(
         _ status: Int, at now: Timestamp
-    ) -> (isWritten: Bool, leftOut: Int) {
+    ) -> (isWritten: Bool, leftOut: LeftOut) {
         let told = begin(now.seconds)
         guard settings.choice == .all || status >= 400 else { return (false, told) }
         seen += 1
-        guard status >= 500 || (seen - 1).isMultiple(of: max(1, settings.sample)) else {
-            return (false, told)
-        }
+        guard status < 500 else { return (takeFailure(), told) }
+        guard (seen - 1).isMultiple(of: max(1, settings.sample)) else { return (false, told) }
         guard written < settings.perSecond else {
-            leftOut += 1
+            leftOut.count += 1
             return (false, told)
         }
         written += 1
         return (true, told)
     }
 
-    private mutating func begin(_ second: Int64) -> Int {
-        guard second != self.second else { return 0 }
+    /// Whether a request that failed for a fault of the relay's is written.
+    private mutating func takeFailure() -> Bool {
+        guard writtenFailures < AccessLog.Settings.failuresPerSecond else {
+            leftOut.count += 1
+            leftOut.failures += 1
+            return false
+        }
+        writtenFailures += 1
+        return true
+    }
+
+    private mutating func begin(_ second: Int64) -> LeftOut {
+        guard second != self.second else { return .none }
         self.second = second
         written = 0
-        defer { leftOut = 0 }
+        writtenFailures = 0
+        defer { leftOut = .none }
         return leftOut
     }
 }
