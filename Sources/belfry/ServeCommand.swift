@@ -34,7 +34,9 @@ struct ServeCommand: AsyncParsableCommand {
         try await RelayFailures.told {
             let values = try await ConfigurationValues.gather(
                 arguments: settings, environment: environment)
-            try await serve(try RelayConfiguration(values), values.remarks)
+            let configuration = try RelayConfiguration(values)
+            try values.requireEffect()
+            try await serve(configuration, values.remarks + values.idle)
         }
     }
 

@@ -6,6 +6,8 @@ import Storage
 /// The settings as texts, gathered from flags, environment and file, in this order of precedence.
 package struct ConfigurationValues: Sendable {
     private var texts: [String: String] = [:]
+    /// The settings of which something was said.
+    private var given: Set<String> = []
     private(set) var problems: [String] = []
     /// What has no effect and was probably meant to have one.
     package private(set) var remarks: [String] = []
@@ -100,6 +102,7 @@ package struct ConfigurationValues: Sendable {
             return
         }
         texts[key.name] = text
+        given.insert(key.name)
     }
 
     /// The value as a text, whatever kind it was given as: what is given is taken or refused, and
@@ -258,6 +261,32 @@ package struct ConfigurationValues: Sendable {
         }
     }
 
+    // MARK: What has no effect
+
+    /// Settings that were given and have no effect, a sentence each: what a relay is told that
+    /// starts all the same.
+    package var idle: [String] { idle(.warned) }
+
+    private func idle(_ weight: SettingNeed.Weight) -> [String] {
+        var told: Set<String> = []
+        return SettingNeed.all.flatMap { need in
+            need.names.filter { name in
+                given.contains(name) && !need.isMet(by: texts[need.other])
+                    && told.insert(name).inserted && need.weight == weight
+            }.map { need.sentence(of: $0) }
+        }
+    }
+
+    /// Refuses settings without which another store would be meant.
+    ///
+    /// - Throws: ``ConfigurationError``.
+    package func requireEffect() throws(ConfigurationError) {
+        let refused = idle(.refused)
+        guard refused.isEmpty else {
+            throw ConfigurationError(refused.map { "\($0); set that one too, or leave this out" })
+        }
+    }
+
     // MARK: Reading
 
     /// The store, for whoever wants nothing else of the configuration: the file, or the database
@@ -267,6 +296,7 @@ package struct ConfigurationValues: Sendable {
     package func store() throws(ConfigurationError) -> (path: String, url: String?, schema: String)
     {
         guard problems.isEmpty else { throw ConfigurationError(problems) }
+        try requireEffect()
         let standard = RelayConfiguration.standard
         return (
             texts["storage.path"] ?? standard.storagePath, texts["storage.url"],

@@ -1,0 +1,112 @@
+import Foundation
+import Testing
+
+@testable import RelayServer
+
+/// Settings that have an effect only beside another one.
+@Suite struct SettingNeedTests {
+    private static func gather(_ settings: [String: String]) async throws -> ConfigurationValues {
+        let keys = Dictionary(uniqueKeysWithValues: ConfigurationKeys.all.map { ($0.name, $0) })
+        let arguments = try settings.flatMap { name, value in
+            [try #require(keys[name], "\(name) is no setting").flag, value]
+        }
+        return try await ConfigurationValues.gather(arguments: arguments, environment: [:])
+    }
+
+    /// A value that a setting takes.
+    private static func value(of name: String) throws -> String {
+        let samples = [
+            "storage.url": "postgresql://h/d", "backup.url": "s3://bucket", "storage.schema": "a",
+        ]
+        if let sample = samples[name] { return sample }
+        let key = try #require(ConfigurationKeys.all.first { $0.name == name })
+        return switch key.kind {
+        case .integer(let range): "\(range.lowerBound)"
+        case .choice(let words): words[0]
+        case .url(let schemes), .page(let schemes): "\(schemes[0])://a.example"
+        case .longSecret(let bytes): String(repeating: "a", count: bytes)
+        case .text, .list: "a"
+        }
+    }
+
+    /// What the other setting is while a need is met, or not.
+    private static func other(_ need: SettingNeed, isMet: Bool) throws -> [String: String] {
+        switch need.condition {
+        case .set, .beginning: isMet ? [need.other: try value(of: need.other)] : [:]
+        case .notSet: isMet ? [:] : [need.other: try value(of: need.other)]
+        case .not(let word):
+            // What is the default need not be said.
+            isMet ? [need.other: try another(than: word, of: need.other)] : [need.other: word]
+        }
+    }
+
+    private static func another(than word: String, of name: String) throws -> String {
+        let key = try #require(ConfigurationKeys.all.first { $0.name == name })
+        guard case .choice(let words) = key.kind else { return "a.example" }
+        return try #require(words.first { $0 != word })
+    }
+
+    @Test func `a setting without what it needs is told of, and one with it is not`() async throws {
+        for need in SettingNeed.all {
+            for name in need.names {
+                let own = [name: try Self.value(of: name)]
+                let sentence = need.sentence(of: name)
+                let idle = try await Self.gather(
+                    own.merging(try Self.other(need, isMet: false)) { $1 })
+                // An earlier need of the same setting is told of first.
+                let earlier = SettingNeed.all.filter { $0.names.contains(name) }
+                    .map { $0.sentence(of: name) }
+                let told = need.weight == .warned ? idle.idle : Self.refusals(idle)
+                #expect(told.contains { earlier.contains($0) }, "\(sentence): \(told)")
+                if earlier.first == sentence { #expect(told.contains(sentence), "\(told)") }
+                let met = try await Self.gather(
+                    own.merging(try Self.other(need, isMet: true)) { $1 })
+                #expect(!met.idle.contains(sentence), "\(sentence)")
+                #expect(!Self.refusals(met).contains(sentence), "\(sentence)")
+            }
+        }
+    }
+
+    private static func refusals(_ values: ConfigurationValues) -> [String] {
+        do {
+            try values.requireEffect()
+            return []
+        } catch {
+            return error.problems.map { $0.split(separator: ";").first.map(String.init) ?? "" }
+        }
+    }
+
+    @Test func `a schema without its database is refused, and not passed over`() async throws {
+        let values = try await Self.gather(["storage.schema": "a"])
+        let error = #expect(throws: ConfigurationError.self) { try values.requireEffect() }
+        #expect(
+            error?.problems == [
+                "storage.schema has no effect without storage.url; set that one too, or leave this "
+                    + "out"
+            ])
+        #expect(throws: ConfigurationError.self) { try values.store() }
+        #expect(try await Self.gather([:]).idle == [])
+    }
+
+    @Test func `no setting of a part that depends on another is missing in the table`() {
+        let known = Set(SettingNeed.all.flatMap(\.names))
+        // A list of shards without a database is refused with what else is wrong with it.
+        let free: Set = ["backup.url", "nodes.schemas"]
+        for key in ConfigurationKeys.all
+        where ["backup.", "nodes."].contains(where: { key.name.hasPrefix($0) }) {
+            #expect(known.contains(key.name) != free.contains(key.name), "\(key.name)")
+        }
+    }
+
+    @Test func `the page names each of them with what it needs`() throws {
+        let text = try Documentation.text("docs/configuration.md")
+        let section = try #require(
+            text.components(separatedBy: "## Settings that need another\n").last)
+        for need in SettingNeed.all {
+            let row = section.split(separator: "\n").first { row in
+                need.names.allSatisfy { row.contains("`\($0)`") } && row.contains("`\(need.other)`")
+            }
+            #expect(row != nil, "\(need.names) need \(need.other)")
+        }
+    }
+}
