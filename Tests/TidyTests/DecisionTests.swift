@@ -1,0 +1,40 @@
+import Foundation
+import Testing
+
+/// The list of decisions is what the records say of themselves.
+@Suite struct DecisionTests {
+    /// A row of the list.
+    private struct Row {
+        let number: Int
+        let file: String
+        let title: String
+    }
+
+    private static func rows() throws -> [Row] {
+        try Repository.file("docs/decisions/README.md").lines.compactMap { line in
+            guard
+                let match = line.wholeMatch(
+                    of: #/\| \[(\d+)\]\(([\w-]+\.md)\) \| (.+?)(?: \(proposed\))? \| [^|]+ \|/#),
+                let number = Int(match.1)
+            else { return nil }
+            return Row(number: number, file: String(match.2), title: String(match.3))
+        }
+    }
+
+    @Test func `each record is in the list once, in the order of the numbers`() throws {
+        let rows = try Self.rows()
+        #expect(rows.map(\.number) == rows.map(\.number).sorted())
+        let records = try Repository.files(in: "docs/decisions", suffix: ".md")
+            .map { $0.path.split(separator: "/").last.map(String.init) ?? "" }
+            .filter { $0 != "README.md" }
+        #expect(rows.map(\.file).sorted() == records.sorted())
+    }
+
+    @Test func `a record has the title that the list has`() throws {
+        for row in try Self.rows() {
+            let record = try Repository.file("docs/decisions/\(row.file)")
+            #expect(record.lines.first == "# \(row.number). \(row.title)")
+            #expect(Int(row.file.prefix { $0 != "-" }) == row.number, "\(row.file)")
+        }
+    }
+}
