@@ -36,6 +36,29 @@ import Testing
         }
     }
 
+    /// Verbs with which a summary begins.
+    private static let verbs: Set<Substring> = [
+        "Answer", "Begin", "Check", "Create", "Delete", "Drop", "End", "Explain", "Fetch", "Follow",
+        "Forget", "Get", "Give", "List", "Look", "Make", "Mark", "Open", "Poll", "Post", "Query",
+        "Read", "Register", "Rehearse", "Replace", "Report", "Revoke", "Send", "Set", "Show",
+        "Take", "Turn", "Unregister", "Wait",
+    ]
+
+    /// As a list of calls shows them, one under the other.
+    @Test func `every summary is a sentence that says what to do`() throws {
+        let document = APIDocument(try #require(OpenAPIRoutes.document))
+        for call in document.calls {
+            guard case .string(let summary)? = call.description["summary"] else {
+                Issue.record("\(call.name) has no summary")
+                continue
+            }
+            let verb = summary.prefix { $0.isLetter }
+            #expect(Self.verbs.contains(verb), "\(call.name): \(summary)")
+            #expect(summary.hasSuffix("."), "\(call.name): \(summary)")
+            #expect(summary.utf8.count <= 250, "\(call.name): \(summary)")
+        }
+    }
+
     /// What a column shows stands in the rows, wherever the call says what is in them.
     @Test func `every column of a command shows a member of the answer`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
