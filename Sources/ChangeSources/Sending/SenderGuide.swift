@@ -25,7 +25,7 @@ package struct SenderGuide: Sendable {
         switch source.verification.scheme {
         case .header(let name): [(name, shownSecret)]
         case .bearer: [("Authorization", "Bearer \(shownSecret)")]
-        case .none, .standardWebhooks, .tokenBody, .signature: []
+        case .none, .standardWebhooks, .tokenBody, .combined, .signature: []
         }
     }
 
@@ -152,7 +152,7 @@ package struct SenderGuide: Sendable {
         }
         switch source.verification.scheme {
         case .standardWebhooks: lines.append("Signed as Standard Webhooks say, with this secret.")
-        case .signature: lines.append("Signed with this secret.")
+        case .combined, .signature: lines.append("Signed with this secret.")
         case .none, .header, .bearer, .tokenBody: break
         }
         return lines.joined(separator: "\n")

@@ -117,6 +117,14 @@ struct SenderTrial {
                     "body=$head.$claims.$signature",
                 ], []
             )
+        case .combined(let combined):
+            return (
+                [
+                    "timestamp=$(date +%s)", Self.key("$secret", .utf8),
+                    Self.signature(
+                        of: ["$timestamp.$body"], digest: "sha256", keyed: true, output: .hex),
+                ], [(combined.header, "t=$timestamp,v1=$signature")]
+            )
         case .signature(let recipe): return proof(recipe)
         }
     }

@@ -47,6 +47,10 @@ extension SourcePreset {
 extension VerificationScheme {
     /// Where to find the secret, if the sender makes it.
     var placeOfSecret: String? {
+        if case .combined(let signature) = self, signature.isStripes {
+            return "Stripe makes the secret: it is the signing secret of the endpoint in its "
+                + "dashboard"
+        }
         guard case .signature(let recipe) = self else { return nil }
         if recipe == .airtable {
             return "Airtable makes the secret: it is macSecretBase64 in its answer to the call "

@@ -2,7 +2,7 @@ import RelayModel
 
 /// The names of ``VerificationScheme`` in JSON.
 private enum SchemeName: String, CaseIterable {
-    case none, standardWebhooks, header, bearer, minapp, appwrite, airtable, signature
+    case none, standardWebhooks, header, bearer, minapp, appwrite, airtable, stripe, signature
 }
 
 extension SourceVerification {
@@ -31,6 +31,13 @@ extension SourceVerification {
             members.append("url")
             scheme = .signature(.appwrite(url: try reader.string("url")))
         case .airtable: scheme = .signature(.airtable)
+        case .stripe:
+            members += ["header", "toleranceSeconds"]
+            scheme = .combined(
+                CombinedSignature(
+                    header: try reader.optionalHeaderName("header")
+                        ?? CombinedSignature.usualHeader,
+                    tolerance: try reader.tolerance()))
         case .signature:
             members.append(contentsOf: SignatureRecipe.members)
             scheme = .signature(try SignatureRecipe(reader: reader))
@@ -93,7 +100,7 @@ extension VerificationScheme {
         case .signature(let recipe):
             secret.isEmpty || recipe.keyEncoding.bytes(of: secret) == nil
                 ? "must be a key in \(recipe.keyEncoding)" : nil
-        case .none, .header, .bearer, .tokenBody:
+        case .none, .header, .bearer, .tokenBody, .combined:
             secret.isEmpty ? "must not be empty" : nil
         }
     }
@@ -117,7 +124,7 @@ extension VerificationScheme {
         case .signature(let recipe) where recipe.algorithm == .ed25519:
             return recipe.keyEncoding.bytes(of: secret)?.count == 32
                 ? nil : "must be a public key of ed25519: 32 bytes in \(recipe.keyEncoding)"
-        case .none, .standardWebhooks, .tokenBody, .signature: return nil
+        case .none, .standardWebhooks, .tokenBody, .combined, .signature: return nil
         }
     }
 
@@ -132,6 +139,11 @@ extension VerificationScheme {
         case .header(let name): return ["scheme": "header", "header": .string(name)]
         case .bearer: return ["scheme": "bearer"]
         case .tokenBody: return ["scheme": "minapp"]
+        case .combined(let signature):
+            return [
+                "scheme": "stripe", "header": .string(signature.header),
+                "toleranceSeconds": .integer(signature.tolerance.components.seconds),
+            ]
         case .signature(let recipe):
             if recipe == .airtable { return ["scheme": "airtable"] }
             guard recipe == .appwrite(url: recipe.url) else { return recipe.json }

@@ -29,6 +29,8 @@ package enum VerificationScheme: Sendable, Hashable {
     case bearer
     /// The whole body is a JSON Web Token, signed with HS256 (Minapp).
     case tokenBody
+    /// Time and signatures of time and body in one header, as Stripe sends them.
+    case combined(CombinedSignature)
     /// A signature over parts of the request, put together as the recipe says.
     case signature(SignatureRecipe)
 }
@@ -41,6 +43,7 @@ extension VerificationScheme {
     var coveredHeaders: Set<String>? {
         switch self {
         case .none, .header, .bearer: return nil
+        case .combined: return []
         case .standardWebhooks, .tokenBody:
             return [
                 StandardWebhooks.idHeader, StandardWebhooks.timestampHeader,
@@ -76,6 +79,8 @@ extension VerificationScheme {
             return try Self.index(of: token, among: secrets, header: "Authorization")
         case .tokenBody:
             return try SignedToken(request.body).fittingSecret(among: secrets)
+        case .combined(let signature):
+            return try signature.fittingSecret(request, among: secrets)
         case .signature(let recipe):
             return try recipe.fittingSecret(request, among: secrets)
         }
@@ -108,14 +113,26 @@ extension WebhookHeaders {
         _ name: String, now: Timestamp, tolerance: Duration
     ) throws(VerificationError) -> String {
         let text = try required(name)
-        guard text.utf8.count <= 12, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
-            let seconds = Int64(text)
-        else { throw .malformedHeader(name, rule: "whole seconds since 1970") }
-        let age = now.duration(since: Timestamp(seconds: seconds))
-        guard age <= tolerance else { throw .timestampTooOld(header: name, tolerance: tolerance) }
-        guard age >= .zero - tolerance else {
-            throw .timestampTooNew(header: name, tolerance: tolerance)
+        guard try Self.isTimestamp(text, of: name, now: now, tolerance: tolerance) else {
+            throw .malformedHeader(name, rule: "whole seconds since 1970")
         }
         return text
+    }
+
+    /// Whether a text is a whole number of seconds since 1970.
+    ///
+    /// - Throws: ``VerificationError`` if it is one that is not near `now`.
+    static func isTimestamp(
+        _ text: String, of header: String, now: Timestamp, tolerance: Duration
+    ) throws(VerificationError) -> Bool {
+        guard text.utf8.count <= 12, text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
+            let seconds = Int64(text)
+        else { return false }
+        let age = now.duration(since: Timestamp(seconds: seconds))
+        guard age <= tolerance else { throw .timestampTooOld(header: header, tolerance: tolerance) }
+        guard age >= .zero - tolerance else {
+            throw .timestampTooNew(header: header, tolerance: tolerance)
+        }
+        return true
     }
 }

@@ -44,6 +44,9 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
             "check that the source has the signature key of the webhook in Appwrite's console "
                 + "(belfry sources rotate … --secret-file FILE), that the URL there is the one "
                 + "that belfry sources show prints, or the \"url\" of its verification, "
+        case CombinedSignature.usualHeader:
+            "check that the source has the signing secret of this endpoint in Stripe's dashboard, "
+                + "with its whsec_ (belfry sources rotate … --secret-file FILE), "
         case let name where name.hasPrefix("webhook-") || name.hasPrefix("svix-"):
             "\(secret), that the key is what stands behind whsec_, decoded from Base64, "
         default: "\(secret), "

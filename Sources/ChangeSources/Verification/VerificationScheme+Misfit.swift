@@ -7,6 +7,10 @@ extension VerificationScheme {
         case .none, .standardWebhooks, .bearer, .tokenBody: nil
         case .header(let name):
             HeaderOnItsWay(name).ruleBrokenByProof.map { (member: "header", reason: $0) }
+        case .combined(let signature):
+            HeaderOnItsWay(signature.header).ruleBrokenByProof.map {
+                (member: "header", reason: $0)
+            }
         case .signature(let recipe): recipe.misfit
         }
     }

@@ -41,6 +41,11 @@ enum SourceOutput {
         guard case .string(let scheme)? = answer.member(["verification", "scheme"]) else {
             return false
         }
+        // Others that sign as Stripe does may be given a secret.
+        let header = answer.member(["verification", "header"])
+        if scheme == "stripe", case .string(let name)? = header {
+            return name.lowercased() == "stripe-signature"
+        }
         return ["appwrite", "airtable"].contains(scheme)
     }
 

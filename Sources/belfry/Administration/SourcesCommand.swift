@@ -58,7 +58,7 @@ struct SourcesCommand: AsyncParsableCommand {
         @Option(help: "The verification scheme (default: the preset's own).")
         var scheme: String?
 
-        @Option(help: "The header of the scheme \"header\".")
+        @Option(help: "The header of the scheme \"header\" or \"stripe\".")
         var header: String?
 
         @Option(help: "The file with the secret, if the sender made it.", completion: .file())
