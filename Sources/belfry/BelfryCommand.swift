@@ -60,7 +60,7 @@ struct BelfryCommand: AsyncParsableCommand {
             return
         } catch let error as POSIXError {
             // Not ignored: the lost output may contain a secret that is shown only once.
-            throw CommandFailure(.input, "what it reads or shows is lost: \(error.systemReason)")
+            throw CommandFailure(.input, "its input or output failed: \(error.systemReason)")
         }
     }
 }

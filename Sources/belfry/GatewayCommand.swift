@@ -54,7 +54,7 @@ struct GatewayCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard (0...65_535).contains(port) else {
-            throw ValidationError("--port must be 0 to 65535.")
+            throw ValidationError("--port must be from 0 to 65535")
         }
     }
 

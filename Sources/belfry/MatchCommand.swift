@@ -44,7 +44,7 @@ struct MatchCommand: ParsableCommand {
 
     mutating func validate() throws {
         guard (1...1_000_000).contains(repetitions) else {
-            throw ValidationError("--repeat: 1 to 1000000 is expected")
+            throw ValidationError("--repeat must be from 1 to 1000000")
         }
     }
 

@@ -56,7 +56,7 @@ import Testing
         let overview: JSONValue = ["now": "2026-11-23T12:00:01Z", "containers": []]
         let diagnosis = Checkup(overview: overview, now: Self.now, isRunning: true).diagnosis
         #expect(
-            diagnosis.verdict == "warn: there is no container: nobody can save or post anything")
+            diagnosis.verdict == "warn: there is no container, so nothing can be saved or posted")
         #expect(!diagnosis.isBad(strict: false))
         #expect(diagnosis.findings.last?.next == "belfry containers create --help")
     }
@@ -127,8 +127,8 @@ import Testing
         Wrong(
             "2026-11-23T12:00:01Z", "2026-11-23T11:50:00Z", .fail, "differs by -600.0 s",
             "timedatectl timesync-status"),
-        Wrong("90000000000", "600000000", .warn, "600 MB free, 67 MB are the reserve", "df -h"),
-        Wrong("90000000000", "60000000", .fail, "60 MB free, 67 MB are the reserve", "df -h"),
+        Wrong("90000000000", "600000000", .warn, "600 MB free, 67 MB are reserved", "df -h"),
+        Wrong("90000000000", "60000000", .fail, "60 MB free, 67 MB are reserved", "df -h"),
         Wrong(
             #""freeBytes": 90000000000"#, #""freeBytes": 90000000000, "freeFiles": 999"#, .warn,
             "the disk takes only 999 more files, whatever room there is (90000 MB free", "df -i"),

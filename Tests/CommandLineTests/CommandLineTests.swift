@@ -116,7 +116,7 @@ import Testing
         // It would be good for all containers, and more than was asked for.
         Refusal(
             "tokens create --label ci -e production", code: 64,
-            "Error: --environment: is that of a --container; a token without one is good for all"),
+            "Error: --environment needs --container: without one, a token is for all containers"),
         Refusal(
             "keys list --admin-token x", code: 78,
             "error: no container: give --container, or start belfry dev\n"),
@@ -192,7 +192,7 @@ import Testing
             "warning: BELFRY_ADMIN_TOKN is no setting; did you mean BELFRY_ADMIN_TOKEN?\n"
                 + "error: no administrative token: "),
         Refusal("predicate check price==", code: 1, ""),
-        Refusal("dev --port 99999", code: 64, "Error: --port: 0 to 65535 is expected\n"),
+        Refusal("dev --port 99999", code: 64, "Error: --port must be from 0 to 65535\n"),
         Refusal(
             "trigger create Todo t1", ["BELFRY_SOURCE_URL": ""], code: 78,
             "error: the URL of the change source is empty: belfry sources show has it, for --url "
@@ -214,10 +214,10 @@ import Testing
         Refusal(
             "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/d/s --secret whsec_AAAA",
             code: 78,
-            "error: the secret of the change source begins as one that signs, and is none: "),
+            "error: the secret of the change source begins with whsec_, but is not a whole one: "),
         Refusal(
             "deliveries list -e production", code: 64,
-            "Error: --environment: is that of a --container; a list without one is of all"),
+            "Error: --environment needs --container: without one, a list is of all containers"),
         Refusal(
             "predicate evaluate --record {}", code: 64, "Error: --record needs a condition: "),
         Refusal(

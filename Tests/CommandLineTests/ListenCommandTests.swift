@@ -60,7 +60,7 @@ import Testing
         #expect(lines.contains("change  Todo/t1 (create): fired 1"), "\(output.text)")
         #expect(lines.contains("match   Todo/t1 (create): urgent of carol"), "\(output.text)")
         #expect(await first.end() == 0)
-        _ = try await output.line { $0 == "(the relay does not answer; it is asked again)" }
+        _ = try await output.line { $0 == "(the relay does not answer; trying again)" }
         let second = try await Self.sandbox(home: home, folder: folder)
         _ = try await output.line { $0 == "(it answers again)" }
         try await Self.trigger("t2", 1, home: home)
@@ -84,7 +84,7 @@ import Testing
             input: .nullDevice, output: output.pipe.fileHandleForWriting, error: errors.pipe)
         _ = try await output.line { $0.hasSuffix("create  Todo/before") }
         #expect(await first.end() == 0)
-        _ = try await errors.line { $0 == "(the relay does not answer; it is asked again)" }
+        _ = try await errors.line { $0 == "(the relay does not answer; trying again)" }
         let second = try await Self.sandbox(home: home, folder: folder)
         try await Self.trigger("after", 1, home: home)
         _ = try await output.line { $0.hasSuffix("create  Todo/after") }
@@ -93,7 +93,7 @@ import Testing
         // One that keeps nothing begins its positions anew.
         let third = try await Self.sandbox(home: home, folder: home.appending(path: "other"))
         _ = try await errors.line {
-            $0 == "(the log ends before what was shown: it is begun anew)"
+            $0 == "(the log ends before what was shown; starting again)"
         }
         try await Self.trigger("elsewhere", 1, home: home)
         _ = try await output.line { $0.hasSuffix("create  Todo/elsewhere") }

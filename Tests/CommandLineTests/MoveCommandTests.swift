@@ -167,13 +167,13 @@ struct MoveCommandTests {
         #expect(try await refused("--from", url, "--to", url).contains("the same store"))
         // The schema would be another one's than was meant.
         let misplaced = try await refused("--from", file, "--from-schema", schema, "--to", url)
-        #expect(misplaced.contains("--from-schema is of a database; \(file) is a file"))
+        #expect(misplaced.contains("--from-schema is for a database; \(file) is a file"))
         #expect(
             try await refused("--from", url, "--to", file, "--to-schema", schema)
                 .contains("--to-schema is of a database"))
         #expect(
             try await refused("--from", url, "--take-back", "--to-schema", schema)
-                .contains("--to-schema goes with --to"))
+                .contains("--to-schema needs --to"))
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 }

@@ -17,7 +17,7 @@ import Testing
         (
             "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL "
                 + "routines:OPENSSL_internal:WRONG_VERSION_NUMBER]))",
-            "it speaks no TLS there: its URL begins with http://"
+            "it does not speak TLS: its URL begins with http://"
         ),
         (
             "HTTPClientError.remoteConnectionClosed",
@@ -29,12 +29,12 @@ import Testing
             "Connection refused"
         ),
         ("HTTPClientError.deadlineExceeded", "it did not answer in time"),
-        ("HTTPClientError.connectTimeout", "it could not be connected to in time"),
+        ("HTTPClientError.connectTimeout", "connecting to it took too long"),
         ("HTTPClientError.tlsHandshakeTimeout", "it did not answer in time"),
         (
             "DNS error: SocketAddressError.UnknownHost: Name or service not known (error -2) for "
                 + "host nosuch.invalid, port 1",
-            "nobody knows the name of its host"
+            "the name of its host cannot be resolved"
         ),
     ]) func `a failure is told by what it means`(text: String, told: String) {
         #expect(ReachingFailure(Fault(description: text)).description.contains(told))
@@ -44,9 +44,9 @@ import Testing
         let cases: [(any Error, String)] = [
             (
                 HTTPParserError.invalidVersion,
-                "it speaks no HTTP there: another program may have the port"
+                "it does not speak HTTP: another program may have the port"
             ),
-            (NIOTooManyBytesError(maxBytes: 1), "its answer is longer than any of a relay"),
+            (NIOTooManyBytesError(maxBytes: 1), "its answer is longer than a relay's can be"),
             (HTTPClientError.uncleanShutdown, "unclean shutdown"),
         ]
         for (error, told) in cases { #expect(ReachingFailure(error).description == told) }

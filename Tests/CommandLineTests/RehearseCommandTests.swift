@@ -81,7 +81,7 @@ import Testing
         let text = try await Self.belfry(asked, home)
         #expect(text.output.contains("That is the whole file."), "\(text.output)")
         let both = try await Self.belfry(asked + ["--subscription", "urgent"], home)
-        #expect(both.complaint.contains("--file: the whole file is judged"))
+        #expect(both.complaint.contains("--file judges the whole file"))
         let wrong = try await Self.belfry(asked.dropLast() + ["priority >"], home)
         #expect(wrong.complaint.contains("subscription.query"), "\(wrong.complaint)")
         try Data("{\"operation\":\"create\"}\n".utf8).write(to: file)
@@ -101,8 +101,8 @@ import Testing
     private func expectRefusals(_ home: URL, _ draft: URL) async throws {
         for (arguments, complaint) in [
             ([], "say what is to be rehearsed"),
-            (["--draft", draft.path, "--record-type", "Todo"], "--draft: the draft has its own"),
-            (["priority > 1"], "--record-type: say of which records"),
+            (["--draft", draft.path, "--record-type", "Todo"], "--draft has its own"),
+            (["priority > 1"], "--record-type is needed: the type of the records"),
             (["--draft", "/nowhere"], "there is no file /nowhere"),
             (["--subscription", "none"], "there is no subscription \"none\" of \"carol\""),
             (["--record-type", "Todo", "priority >"], "subscription.query"),

@@ -37,7 +37,7 @@ extension Checkup {
                 return Finding(
                     check: "backup", state: .warn,
                     text: "the newest backup, \(path), is dated \(moment.iso8601Seconds), which "
-                        + "is later than now: nobody knows how old it is",
+                        + "is later than now: its age is unknown",
                     next: backUp(to: "\(path).new"))
             }
             let isOld = age > bounds.backupAge
@@ -57,7 +57,7 @@ extension Checkup {
             return Finding(
                 check: "backup", state: .warn,
                 text: "\(place) can be restored up to \(until.iso8601Seconds), which is later than "
-                    + "now: nobody knows how old that is\(wrong)",
+                    + "now: its age is unknown\(wrong)",
                 next: list(place))
         }
         let isOld = age > bounds.backupAge
@@ -99,7 +99,7 @@ extension Checkup {
             return Finding(
                 check: "backup", state: .warn,
                 text: "\(place) has everything up to \(until.iso8601Seconds), which is later than "
-                    + "now: nobody knows how old that is" + (failure.map { "; \($0)" } ?? ""),
+                    + "now: its age is unknown" + (failure.map { "; \($0)" } ?? ""),
                 next: "belfry overview\(self.place)")
         }
         let words = "\(place) has everything up to \(Self.words(age)) ago"

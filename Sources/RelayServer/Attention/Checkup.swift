@@ -154,9 +154,9 @@ package struct Checkup: Sendable {
             case .integer(let free)? = disk["freeBytes"],
             case .integer(let reserve)? = disk["reserveBytes"]
         else {
-            return Finding(check: "disk", state: .unknown, text: "the room is not known")
+            return Finding(check: "disk", state: .unknown, text: "the free space is not known")
         }
-        let words = "\(Self.megabytes(free)) free, \(Self.megabytes(reserve)) are the reserve"
+        let words = "\(Self.megabytes(free)) free, \(Self.megabytes(reserve)) are reserved"
         // Below the reserve changes are refused; below its tenfold somebody should look.
         let state: Finding.State =
             free < reserve ? .fail : free < max(reserve, 64 << 20) * 10 ? .warn : .ok
@@ -170,7 +170,7 @@ package struct Checkup: Sendable {
         }
         return Finding(
             check: "disk", state: state,
-            text: state == .ok ? words : "the disk has little room: \(words)",
+            text: state == .ok ? words : "the disk has little space left: \(words)",
             next: state == .ok ? nil : "df -h")
     }
 
@@ -239,7 +239,7 @@ package struct Checkup: Sendable {
         return [
             Finding(
                 check: "container", state: .warn,
-                text: "there is no container: nobody can save or post anything",
+                text: "there is no container, so nothing can be saved or posted",
                 next: "belfry containers create --help"
             ).about(.relay)
         ]

@@ -166,6 +166,6 @@ package struct AddressError: Error, Sendable, CustomStringConvertible {
     package static func reason(ofUnknown host: String) -> String {
         host.hasPrefix("[")
             ? "an address of IPv6 stands here without brackets"
-            : "nobody knows the name of its host"
+            : "the name of its host cannot be resolved"
     }
 }

@@ -118,7 +118,7 @@ extension ChangesCommand {
 
         func validate() throws {
             guard (0...1000).contains(lines) else {
-                throw ValidationError("--lines: must be 0 to 1000")
+                throw ValidationError("--lines must be from 0 to 1000")
             }
         }
 
@@ -133,7 +133,7 @@ extension ChangesCommand {
                     {
                         // The log keeps its positions, so nothing is missed in the meantime.
                         guard options.database == nil, !once else { throw failure }
-                        if !progress.isLost { note("the relay does not answer; it is asked again") }
+                        if !progress.isLost { note("the relay does not answer; trying again") }
                         progress.isLost = true
                         try await Task.sleep(for: Self.rest)
                     }
@@ -154,7 +154,7 @@ extension ChangesCommand {
             defer { progress = known }
             try await options.withClient { client in
                 if known.isLost, let last = known.last, try await ends(client, before: last) {
-                    note("the log ends before what was shown: it is begun anew")
+                    note("the log ends before what was shown; starting again")
                     known.place = nil
                 }
                 if known.place == nil {

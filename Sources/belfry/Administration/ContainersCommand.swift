@@ -33,7 +33,7 @@ struct ContainersCommand: AsyncParsableCommand {
             let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
             // Without this remark, it would look as if these containers had no settings.
             let remark =
-                "Of what lies in another shard, only the name is known here: --shard asks that one."
+                "Of a container in another shard, only the name is known: ask that one with --shard."
             return CommandOutput(
                 .object(object),
                 .table(AdministrationCall.List(member: "containers", columns: columns)),
@@ -131,7 +131,7 @@ struct ContainerSettingsOptions: ParsableArguments {
     @Option(help: "on or off: keep notifications in their users' inboxes.")
     var inbox: Switch?
 
-    @Option(help: "How many minutes a user's session token is good for; 0 hands out none.")
+    @Option(help: "How many minutes a user's session token is valid; 0 turns sessions off.")
     var sessionMinutes: Int64?
 
     @Option(help: "After how many days a user's session ends, however often it is renewed.")
@@ -200,7 +200,8 @@ struct ContainerSettingsOptions: ParsableArguments {
     private func sessions() throws -> JSONValue? {
         if sessionMinutes == 0 {
             guard sessionDays == nil else {
-                throw ValidationError("--session-minutes 0 hands out no sessions; leave out days")
+                throw ValidationError(
+                    "--session-minutes 0 turns sessions off: leave out --session-days")
             }
             return .null
         }
@@ -228,7 +229,8 @@ struct ContainerSettingsOptions: ParsableArguments {
 
     private func certificate(_ path: String) throws -> JSONObject {
         guard teamID == nil, keyID == nil, keyFile == nil else {
-            throw ValidationError("a certificate stands instead of --team-id, --key-id, --key-file")
+            throw ValidationError(
+                "give a certificate, or --team-id, --key-id and --key-file, but not both")
         }
         let bytes = try InputFile(path).bytes()
         let text = String(decoding: bytes, as: UTF8.self)

@@ -85,7 +85,7 @@ struct DeliveriesCommand: AsyncParsableCommand {
 
         func validate() throws {
             guard names.container != nil || names.deliveries.isEmpty else {
-                throw ValidationError("--container: is needed beside --user and --record")
+                throw ValidationError("--container is needed with --user and --record")
             }
         }
 
@@ -195,7 +195,7 @@ struct NamedContainerOptions: ParsableArguments {
     func validate() throws {
         guard container != nil || environment == nil else {
             throw ValidationError(
-                "--environment: is that of a --container; a list without one is of all")
+                "--environment needs --container: without one, a list is of all containers")
         }
     }
 

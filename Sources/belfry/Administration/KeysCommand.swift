@@ -34,7 +34,7 @@ struct KeysCommand: AsyncParsableCommand {
         @Option(help: "apiToken, serverToServer or bearer.")
         var kind: String
 
-        @Option(help: "The name by which people know it.")
+        @Option(help: "A name for it, for people.")
         var label: String?
 
         @Option(

@@ -40,7 +40,7 @@ struct DeliveryOptions: ParsableArguments {
     func validate() throws {
         guard user != nil || subscription == nil && device == nil else {
             throw ValidationError(
-                "--user: is needed beside --subscription and --device: users may have the same")
+                "--user is needed with --subscription and --device: users may have the same")
         }
     }
 

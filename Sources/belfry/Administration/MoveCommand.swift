@@ -31,16 +31,16 @@ struct MoveCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard takeBack == (to == nil) else {
-            throw ValidationError("either --to says where to, or --take-back is given")
+            throw ValidationError("give either --to or --take-back")
         }
         try NamedStore.check(fromSchema, of: from, called: "--from-schema")
         if let to { try NamedStore.check(toSchema, of: to, called: "--to-schema") }
         if takeBack, toSchema != nil {
-            throw ValidationError("--to-schema goes with --to")
+            throw ValidationError("--to-schema needs --to")
         }
         guard let to, !NamedStore.isServer(from), !NamedStore.isServer(to) else { return }
         throw ValidationError(
-            "one of both is the URL of a database; files are copied by belfry backup and restore")
+            "one of the two must be a database; belfry backup and restore copy files")
     }
 
     func run() async throws {

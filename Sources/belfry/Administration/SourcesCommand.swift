@@ -89,7 +89,8 @@ struct SourcesCommand: AsyncParsableCommand {
                 guard preset == nil, scheme == nil, header == nil, secretFile == nil, table == nil,
                     !follow.isGiven
                 else {
-                    throw ValidationError("--definition-file says everything by itself")
+                    throw ValidationError(
+                        "--definition-file has the whole definition: leave out the other options")
                 }
                 return try JSONValue(
                     typed: try InputFile(definitionFile).text(), as: definitionFile)
@@ -128,7 +129,7 @@ struct SourcesCommand: AsyncParsableCommand {
 
         func run() async throws {
             guard (0...720).contains(graceHours) else {
-                throw ValidationError("--grace-hours: 0 to 720 is expected")
+                throw ValidationError("--grace-hours must be from 0 to 720")
             }
             var body: JSONObject = ["graceSeconds": .integer(graceHours * 3600)]
             body["secret"] = try secretFile.map { .string(try InputFile($0).secret()) }

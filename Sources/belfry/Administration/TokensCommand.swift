@@ -33,7 +33,7 @@ struct TokensCommand: AsyncParsableCommand {
         @OptionGroup var options: AdministrationOptions
         @Option(help: "The name that it has in the audit log.") var label: String
         @Option(help: "What it may do: read or change.") var access = "read"
-        @Option(name: .shortAndLong, help: "The container for which it is good (default: all).")
+        @Option(name: .shortAndLong, help: "The container that it is for (default: all).")
         var container: String?
         @Option(
             name: .shortAndLong, help: "Its environment (default: development).",
@@ -45,7 +45,7 @@ struct TokensCommand: AsyncParsableCommand {
         func validate() throws {
             guard container != nil || environment == nil else {
                 throw ValidationError(
-                    "--environment: is that of a --container; a token without one is good for all")
+                    "--environment needs --container: without one, a token is for all containers")
             }
         }
 

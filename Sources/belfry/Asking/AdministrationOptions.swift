@@ -39,7 +39,7 @@ struct AdministrationOptions: ParsableArguments {
     func validate() throws {
         guard url == nil || database == nil else {
             throw ValidationError(
-                "--url asks a running relay, and --database works without one: give one of both")
+                "--url asks a running relay, and --database works without one: give one of the two")
         }
     }
 
@@ -81,7 +81,8 @@ struct AdministrationOptions: ParsableArguments {
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws {
         guard shard == nil || database != nil || call.takesShard else {
-            throw ValidationError("--shard: this is asked where the container lies, in any case")
+            throw ValidationError(
+                "--shard does not fit here: the call goes to the shard of the container")
         }
         try await run { client in
             CommandOutput(

@@ -148,14 +148,14 @@ struct HTTPTransport: AdministrationTransport {
             if let place = response.redirection {
                 throw CommandFailure(
                     .unavailable,
-                    "what answers at \(url) redirects to \(place): name the relay itself with "
+                    "\(url) redirects to \(place): give the URL of the relay itself with "
                         + "--url")
             }
             let answer = try await response.body.collect(upTo: 64 * 1024 * 1024)
             let text = Array(answer.readableBytesView)
             guard let json = try? JSONValue(stored: text) else {
                 throw CommandFailure(
-                    .unavailable, "what answers at \(url) is no relay: its answer is not JSON")
+                    .unavailable, "\(url) is not a relay: its answer is not JSON")
             }
             return (Int(response.status.code), json)
         } catch let failure as CommandFailure {

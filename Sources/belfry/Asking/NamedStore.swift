@@ -49,7 +49,7 @@ enum NamedStore: CustomStringConvertible {
     /// store.
     static func check(_ schema: String?, of text: String, called option: String) throws {
         guard schema != nil, !isServer(text) else { return }
-        throw ValidationError("\(option) is of a database; \(text) is a file, which has none")
+        throw ValidationError("\(option) is for a database; \(text) is a file, which has no schema")
     }
 
     var description: String {

@@ -127,8 +127,8 @@ struct ReachingFailure: CustomStringConvertible {
     /// Returns a readable text for an error that has none itself.
     private static func words(for error: any Error) -> String? {
         switch error {
-        case is HTTPParserError: "it speaks no HTTP there: another program may have the port"
-        case is NIOTooManyBytesError: "its answer is longer than any of a relay"
+        case is HTTPParserError: "it does not speak HTTP: another program may have the port"
+        case is NIOTooManyBytesError: "its answer is longer than a relay's can be"
         case let error as HTTPClientError: error.shortDescription.lowercased()
         default: nil
         }
@@ -155,24 +155,24 @@ struct ReachingFailure: CustomStringConvertible {
     /// Returns the meaning of common first-time failures, and what to do.
     private static func meaning(of text: String) -> String? {
         if text.contains(unverified) {
-            return "its certificate is signed by nobody who is known here: name the authority that "
+            return "its certificate is signed by an unknown authority: name the authority that "
                 + "signed it (tls.caFile, BELFRY_TLS_CA_FILE, --ca-file)"
         }
         if text.contains("WRONG_VERSION_NUMBER") {
-            return "it speaks no TLS there: its URL begins with http://"
+            return "it does not speak TLS: its URL begins with http://"
         }
         if text.contains("remoteConnectionClosed") {
             return "it closed the connection without an answer; the URL of one with TLS begins "
                 + "with https://"
         }
         if text.contains("connectTimeout") || text.contains("getConnectionFromPoolTimeout") {
-            return "it could not be connected to in time"
+            return "connecting to it took too long"
         }
         let late = ["deadlineExceeded", "readTimeout", "writeTimeout", "HandshakeTimeout"]
         if late.contains(where: { text.contains($0) }) {
             return "it did not answer in time"
         }
-        if text.contains("UnknownHost") { return "nobody knows the name of its host" }
+        if text.contains("UnknownHost") { return "the name of its host cannot be resolved" }
         return nil
     }
 }

@@ -52,7 +52,7 @@ struct RestoreCommand: AsyncParsableCommand {
             throw ValidationError("name a copy, or continuous backups with --from")
         }
         if copy != nil, at != nil {
-            throw ValidationError("--at goes with --from: a copy is of one moment")
+            throw ValidationError("--at needs --from: a single copy is of one moment")
         }
         _ = try moment()
     }

@@ -64,7 +64,7 @@ struct DevCommand: AsyncParsableCommand {
         // The relay's own error would name its own options.
         for (option, port) in [("--port", port ?? 0), ("--admin-port", adminPort)]
         where !(0...65_535).contains(port) {
-            throw ValidationError("\(option): 0 to 65535 is expected")
+            throw ValidationError("\(option) must be from 0 to 65535")
         }
         // Probably an unset shell variable. Without this check, the current folder would be used.
         if folder?.isEmpty == true {

@@ -53,8 +53,7 @@ struct DevSecrets: Codable, Sendable {
             let reason =
                 error is DecodingError ? "it is not what belfry dev wrote" : error.systemReason
             throw DevFailure(
-                "\(file.path) cannot be read: \(reason); with other keys it begins once that file "
-                    + "is removed")
+                "\(file.path) cannot be read: \(reason); remove that file to begin with new keys")
         }
     }
 

@@ -92,13 +92,14 @@ struct FollowPostgresCommand: AsyncParsableCommand {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
             throw ValidationError("--log-level: \(levels) are allowed")
         }
-        guard !drop || outbox else { throw ValidationError("--drop: is for --outbox only") }
+        guard !drop || outbox else { throw ValidationError("--drop needs --outbox") }
         guard !outbox || drop || !(make || printSql) || !tables.isEmpty else {
-            throw ValidationError("--tables: an outbox needs its tables named")
+            throw ValidationError(
+                "--outbox needs --tables: an outbox is of the tables that you name")
         }
         guard printSql || url != nil else { throw ValidationError("--url is required") }
         guard warnMegabytes < 1 << 40 else {
-            throw ValidationError("--warn-megabytes: 0 to \((1 << 40) - 1) is expected")
+            throw ValidationError("--warn-megabytes must be from 0 to \((1 << 40) - 1)")
         }
     }
 

@@ -95,7 +95,8 @@ struct FollowPosting: Sendable {
         do {
             let response = try await client.execute(request, timeout: Self.patience)
             if let place = response.redirection {
-                let problem = "\(source.url) redirects to \(place): name the source itself"
+                let problem =
+                    "\(source.url) redirects to \(place): give the URL of the source itself"
                 return (Int(response.status.code), .not(.relayRefuses(problem)))
             }
             let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
@@ -115,7 +116,7 @@ struct FollowPosting: Sendable {
             // acknowledged.
             guard case .object(let object) = json, case .array(let results)? = object["results"]
             else {
-                return .not(.relayUnreachable("what answers at \(url) is no relay's change source"))
+                return .not(.relayUnreachable("\(url) is not the change source of a relay"))
             }
             let older = results.count { result in
                 guard case .object(let members) = result else { return false }

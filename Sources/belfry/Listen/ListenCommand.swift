@@ -61,7 +61,7 @@ struct ListenCommand: AsyncParsableCommand {
                 } catch let failure as CommandFailure
                     where failure.kind != .refused && progress.after != nil
                 {
-                    if !progress.isLost { note("the relay does not answer; it is asked again") }
+                    if !progress.isLost { note("the relay does not answer; trying again") }
                     progress.isLost = true
                     try await World.real.clock.sleep(for: Self.rest)
                 }
@@ -112,7 +112,7 @@ struct ListenCommand: AsyncParsableCommand {
 
     private func tellMissed(_ reader: JSONReader) {
         if reader.value("restarted") != nil {
-            note("what happened while nobody listened is not known")
+            note("the relay was restarted; events before that may be missing")
         }
         if case .integer(let missed)? = reader.value("missed"), missed > 0 {
             note("\(missed) events went by too fast, and are not shown")
@@ -192,7 +192,7 @@ struct EventLine {
 
     private var leftOut: String {
         guard event["leftOut"] != nil else { return "" }
-        return "; not told, because it was made there: \(member("leftOut"))"
+        return "; not notified, because it was made there: \(member("leftOut"))"
     }
 
     /// The text that the notification shows.

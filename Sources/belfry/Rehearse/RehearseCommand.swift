@@ -53,15 +53,17 @@ struct RehearseCommand: AsyncParsableCommand {
 
     func validate() throws {
         if condition != nil, recordType == nil, draft == nil {
-            throw ValidationError("--record-type: say of which records the condition speaks")
+            throw ValidationError(
+                "--record-type is needed: the type of the records that the condition is for")
         }
         let ofLog: [Any?] = [changes, since, until, after, before]
         let ofRelay = ofLog + [subscription, upload]
         if file != nil, !ofRelay.allSatisfy({ $0 == nil }) {
-            throw ValidationError("--file: the whole file is judged, by a draft alone")
+            throw ValidationError(
+                "--file judges the whole file by a draft: leave out options of the log")
         }
         if upload != nil, !ofLog.allSatisfy({ $0 == nil }) {
-            throw ValidationError("--upload: the whole file is judged, and nothing of the log")
+            throw ValidationError("--upload judges the whole file: leave out options of the log")
         }
         guard draft != nil || recordType != nil || subscription != nil else {
             throw ValidationError(
@@ -69,10 +71,10 @@ struct RehearseCommand: AsyncParsableCommand {
                     + "--subscription")
         }
         if let changes, !(1...Self.mostChanges).contains(changes) {
-            throw ValidationError("--changes: 1 to \(Self.mostChanges) is expected")
+            throw ValidationError("--changes must be from 1 to \(Self.mostChanges)")
         }
         if draft != nil, recordType != nil || condition != nil {
-            throw ValidationError("--draft: the draft has its own record type and condition")
+            throw ValidationError("--draft has its own record type and condition: leave out others")
         }
     }
 

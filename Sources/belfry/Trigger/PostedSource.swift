@@ -40,8 +40,8 @@ struct PostedSource: Sendable {
         if let secret, secret.hasPrefix("whsec_"), signature(by: secret, of: []) == nil {
             throw CommandFailure(
                 .configuration,
-                "the secret of the change source begins as one that signs, and is none: the whole "
-                    + "of what was shown is expected, for \(flags.secret) or BELFRY_SOURCE_SECRET")
+                "the secret of the change source begins with whsec_, but is not a whole one: give "
+                    + "all of what was shown, for \(flags.secret) or BELFRY_SOURCE_SECRET")
         }
         if let named {
             guard let parts = URL(string: named), parts.isCallable,

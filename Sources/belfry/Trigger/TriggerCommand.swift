@@ -64,10 +64,10 @@ struct TriggerCommand: AsyncParsableCommand {
     func validate() throws {
         if operation == .delete, !field.isEmpty {
             throw ValidationError(
-                "a deleted record is there no more: say what it was with --before")
+                "a deleted record has no fields any more: give those before with --before")
         }
         if operation == .create, !before.isEmpty {
-            throw ValidationError("a created record was not there before: --before does not fit")
+            throw ValidationError("a created record had no fields before: leave out --before")
         }
     }
 

@@ -71,7 +71,7 @@ struct TriggerTarget: ParsableArguments {
             if let place = response.redirection {
                 throw CommandFailure(
                     .unavailable,
-                    "what answers at \(source.url) redirects to \(place): name the source itself")
+                    "\(source.url) redirects to \(place): give the URL of the source itself")
             }
             let bytes = try await response.body.collect(upTo: 1024 * 1024)
             answer = (Int(response.status.code), Array(bytes.readableBytesView))
@@ -84,7 +84,7 @@ struct TriggerTarget: ParsableArguments {
         }
         guard let json = try? JSONValue(stored: answer.body) else {
             throw CommandFailure(
-                .unavailable, "what answers at \(source.url) is no relay: its answer is not JSON")
+                .unavailable, "\(source.url) is not a relay: its answer is not JSON")
         }
         guard answer.status >= 300 else { return json }
         let reason = Self.reason(json, answer.status)
