@@ -94,6 +94,13 @@ import Testing
 
             """),
         Refusal(
+            "serve --storage-schema house", code: 78,
+            """
+            belfry: the configuration cannot be used:
+              storage.schema has no effect without storage.url; set that one too, or leave this out
+
+            """),
+        Refusal(
             "serve --config /nowhere/belfry.json", code: 78,
             """
             belfry: the configuration cannot be used:
