@@ -142,6 +142,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0032_countZones",
             sql: EmbeddedFile("v0032_countZones.sql").text,
             checksum: "6a22cd1a60ce962b6c0ab6ca3326dfd0df974d07740c32e515825f68aae81b77"),
+        Migration(
+            name: "v0033_countGrants",
+            sql: EmbeddedFile("v0033_countGrants.sql").text,
+            checksum: "fa40cdd04ee7b4ca9a311d73622a5288b2dc59b132f5221d52ecf672afa26eb3"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -204,5 +208,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0014_countZones",
             sql: EmbeddedFile("p0014_countZones.sql").text,
             checksum: "3379a724928e5be1182f612e728adfcf99db2cfb6fbf9902de89edc6fcd6bb6a"),
+        Migration(
+            name: "p0015_countGrants",
+            sql: EmbeddedFile("p0015_countGrants.sql").text,
+            checksum: "58afd8f15bf22c684854c35df25eb04de709171093615f01d77b0433d793c876"),
     ]
 }

@@ -44,6 +44,21 @@ extension RecordTypeDefinition {
     }
 }
 
+extension ContainerSchema {
+    /// Whether the records of every type may be read by the same users as under another schema.
+    ///
+    /// Records of a type that is not there are read as those of one that has just been inferred.
+    package func readsAlike(_ other: ContainerSchema) -> Bool {
+        Set(recordTypes.keys).union(other.recordTypes.keys).allSatisfy {
+            readGrant(of: $0) == other.readGrant(of: $0)
+        }
+    }
+
+    private func readGrant(of type: RecordType) -> ReadGrant {
+        recordTypes[type]?.readGrant ?? .world
+    }
+}
+
 extension RecordChange {
     /// The word for everyone in a list of readers.
     public static let everybody = "world"

@@ -4,6 +4,8 @@ public struct ContainerSchema: Sendable, Hashable {
     public var recordTypes: [RecordType: RecordTypeDefinition]
     /// The roles other than CloudKit's own `_world`, `_icloud` and `_creator`.
     public var roles: [RoleName]
+    /// How often it was changed who may read the records of some type; the store counts it.
+    package var readGeneration: Int64 = 0
 
     /// Creates a schema; if several record types have the same name, the last one counts.
     public init(_ recordTypes: [RecordTypeDefinition] = [], roles: [RoleName] = []) {

@@ -288,8 +288,12 @@ final class LiveQueryReading: Sendable {
     }
 
     /// What must stay the same for a client to go on from where it stood.
+    ///
+    /// That includes how often grants were changed: one that was taken back leaves the schema as it
+    /// was, and what happened meanwhile is told in part only.
     private func schemaText(_ definition: RecordTypeDefinition?) -> String {
-        definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
+        let type = definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
+        return schema.readGeneration == 0 ? type : "\(type) \(schema.readGeneration)"
     }
 
     // MARK: The inbox

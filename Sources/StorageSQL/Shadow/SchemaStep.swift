@@ -26,7 +26,11 @@ struct SchemaStep {
         ).map { row -> RoleName in
             try StoredRow(row: row, table: "schemaRole").identifier("name")
         }
-        return ContainerSchema(Array(types.values), roles: roles)
+        var schema = ContainerSchema(Array(types.values), roles: roles)
+        schema.readGeneration =
+            try Int64.fetchOne(
+                db, sql: "SELECT readGeneration FROM container WHERE id = ?", arguments: id) ?? 0
+        return schema
     }
 
     /// Adds what is not there.
@@ -71,6 +75,8 @@ struct SchemaStep {
     ///
     /// What stays as it is, is not written again: a schema may have thousands of fields, and
     /// everybody waits meanwhile.
+    ///
+    /// A change of who may read is counted, so that one that is taken back can be seen later.
     func replace(
         _ known: ContainerSchema, with schema: ContainerSchema, in db: Database
     ) throws {
@@ -83,12 +89,16 @@ struct SchemaStep {
         }
         try add(
             schema.recordTypes.values.filter { known.recordTypes[$0.name] != $0 }, in: db)
-        try db.execute(
-            sql: "DELETE FROM schemaRole WHERE container = ?", arguments: [container.id])
+        let id: StatementArguments = [container.id]
+        try db.execute(sql: "DELETE FROM schemaRole WHERE container = ?", arguments: id)
         for role in schema.roles {
             try db.execute(
                 sql: "INSERT INTO schemaRole (container, name) VALUES (?, ?)",
                 arguments: [container.id, role.rawValue])
         }
+        guard !schema.readsAlike(known) else { return }
+        try db.execute(
+            sql: "UPDATE container SET readGeneration = readGeneration + 1 WHERE id = ?",
+            arguments: id)
     }
 }

@@ -28,6 +28,9 @@ package enum ShadowConformance {
             "of changes of a schema that are made at the same time each is of the one before",
             check: changedTogether),
         ConformanceCase(
+            "each change of who may read is counted, and outlasts being taken back",
+            check: grantsCounted),
+        ConformanceCase(
             "a look through zones without records ends when its turn does, and goes on",
             check: scanned),
         ConformanceCase(
@@ -284,6 +287,29 @@ package enum ShadowConformance {
         }
         let schema = try await store.schema(of: container)
         #expect(names.allSatisfy { schema.recordTypes[$0] != nil })
+    }
+
+    private static func grantsCounted(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        _ = try await modify(store, [create("a", "One")])
+        func put(_ grants: [RecordGrant], _ second: Int64) async throws -> Int64 {
+            let types = [RecordTypeDefinition(type, grants: grants)]
+            try await store.replaceSchema(
+                of: container, with: ContainerSchema(types), at: Sample.moment(second))
+            return try await store.schema(of: container).readGeneration
+        }
+        let written = RecordGrant.usual + [RecordGrant(.write, to: .icloud)]
+        let own = [RecordGrant(.read, to: .creator)]
+        #expect(try await put(RecordGrant.usual, 2) == 0)
+        #expect(try await put(written, 3) == 0, "who may write says nothing of who reads")
+        #expect(try await put(own, 4) == 1)
+        #expect(try await put(RecordGrant.usual, 5) == 2)
+        #expect(try await put(own, 6) == 3)
+        // A type that is gone is read by everybody, once there are records of it again.
+        try await store.replaceSchema(
+            of: container, with: ContainerSchema(), at: Sample.moment(7))
+        let again = try await factory.reopen(store)
+        #expect(try await again.schema(of: container).readGeneration == 4)
     }
 
     private static func scanned(_ factory: any StoreFactory) async throws {
