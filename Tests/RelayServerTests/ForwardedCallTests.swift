@@ -214,6 +214,14 @@ import Testing
         #expect(fields == [.contentLength: "4", .accept: "*/*", .nodeListener: "http"])
     }
 
+    @Test func `who names no host, as HTTP 1.0 may, is handed on with an empty one`() throws {
+        let old = HTTPRequest(method: .get, scheme: nil, authority: nil, path: "/x")
+        let head = try ForwardedHead(
+            of: old, from: CallOrigin(listener: "http", peer: nil, own: nil))
+        #expect(head.request.authority == "")
+        #expect(try Self.head(.get, [:]).request.authority == "h")
+    }
+
     @Test func `only a WebSocket becomes another protocol`() throws {
         let asked: HTTPFields = [.upgrade: "websocket", .connection: "Upgrade"]
         let live = try Self.head(.get, asked, path: "/live/1/c/development")

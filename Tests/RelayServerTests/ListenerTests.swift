@@ -262,6 +262,17 @@ import Testing
         }
     }
 
+    @Test(arguments: ["1.1", "2.0"])
+    func `a request without a host is refused`(version: String) async throws {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send("GET /healthz HTTP/\(version)\r\n\r\n" + Self.question)
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400"), "\(answer)")
+            #expect(!answer.contains("HTTP/1.1 200"), "\(answer)")
+        }
+    }
+
     /// Whoever looks for a word in a field would put them in order first.
     @Test(arguments: ["Accept", "Connection", "Expect"])
     func `a field with more combining marks than any language has is refused`(

@@ -213,6 +213,21 @@ import Testing
         }
     }
 
+    /// RFC 6455, §4.1, asks for HTTP/1.1, and a server ignores such a field of HTTP/1.0.
+    @Test func `no socket is opened over HTTP 1.0`() async throws {
+        try await RunningRelay.with { relay in
+            let raw = try await RawConnection.open(try await relay.relay.ports.port(of: "http"))
+            try await raw.send(
+                "GET \(Live.path(relay)) HTTP/1.0\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+                    + "Upgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                    + "Sec-WebSocket-Version: 13\r\n"
+                    + "Sec-WebSocket-Protocol: belfry.live.v1\r\n\r\n")
+            let answer = await raw.hearAll()
+            #expect(answer.contains(" 400 "), "\(answer)")
+            #expect(answer.contains("WebSockets are opened here"), "\(answer)")
+        }
+    }
+
     @Test func `a stream that is not read lags as a socket does, and misses nothing`()
         async throws
     {

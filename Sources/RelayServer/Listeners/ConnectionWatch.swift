@@ -156,15 +156,19 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             return
         }
         switch unwrapInboundIn(data) {
-        case .head(let head):
+        case .head(var head):
             if let fault = Self.fault(of: head) { return refuse(fault, context) }
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
             if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
             hasAsked = true
             isDeaf = Self.endsReading(head)
-            isOld = head.version == .http1_0
+            isOld = head.version < .http1_1
             isKept = head.isKeepAlive
+            // A server ignores what HTTP/1.0 asks for there (RFC 9110, §7.8).
+            guard isOld, head.headers.contains(name: "upgrade") else { break }
+            head.headers.remove(name: "upgrade")
+            return context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body(let part): return pass(parts.add(part), context)
         case .end:
             pass(parts.take(), context)
@@ -351,7 +355,9 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private static func fault(of head: HTTPRequestHead) -> String? {
         // A proxy that goes by one and a relay that goes by the other would each mean another
         // request (RFC 9112, §3.2).
-        if head.headers["host"].count > 1 { return "Host: it is there twice" }
+        let hosts = head.headers["host"].count
+        if hosts > 1 { return "Host: it is there twice" }
+        if hosts == 0, head.version >= .http1_1 { return "Host: it is missing" }
         // Whoever looks for a word in a field compares texts, which takes the square of such a run:
         // seconds for each of them, on this loop. A target with marks is none to the decoder.
         let field = head.headers.first(where: { $0.value.hasEndlessMarks })

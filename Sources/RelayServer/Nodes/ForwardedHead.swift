@@ -57,6 +57,8 @@ struct ForwardedHead: Sendable, Hashable {
             request.headerFields[.upgrade] = "websocket"
         }
         request.headerFields[.expect] = asksFirst ? "100-continue" : nil
+        // HTTP/1.0 may name no host; what is handed on is HTTP/1.1, where an empty name says that.
+        request.authority = request.authority ?? ""
         origin.write(to: &request.headerFields)
         self.request = request
     }
