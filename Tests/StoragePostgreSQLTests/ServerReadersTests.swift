@@ -71,4 +71,31 @@ struct ServerReadersTests {
         try await first.value
         #expect(try await second.value == 2)
     }
+
+    @Test func `who is cancelled waits no longer, and the others keep their places`() async throws {
+        let readers = try ServerReaders(try TestPlace().session(), count: 1)
+        defer { readers.end() }
+        let gate = try Gate()
+        let first = Task { try await readers.read { _ in gate.pass() } }
+        #expect(await Turns.yield { gate.isReached })
+        let isRead = Mutex(false)
+        let second = Task { try await readers.read { _ in isRead.withLock { $0 = true } } }
+        #expect(await Turns.yield { readers.waiting == 1 })
+        let third = Task { try await readers.read { _ in 3 } }
+        #expect(await Turns.yield { readers.waiting == 2 })
+        second.cancel()
+        // While the one before it is still being read.
+        await #expect(throws: CancellationError.self) { try await second.value }
+        #expect(readers.waiting == 1)
+        // Who comes cancelled does not even wait.
+        let fourth = Task {
+            withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return try await readers.read { _ in 4 }
+        }
+        await #expect(throws: CancellationError.self) { _ = try await fourth.value }
+        gate.open()
+        try await first.value
+        #expect(try await third.value == 3)
+        #expect(!isRead.withLock { $0 })
+    }
 }

@@ -11,6 +11,7 @@ import Synchronization
 final class ServerReaders: Sendable {
     /// What somebody wants to read.
     private struct Job: Sendable {
+        let number: UInt64
         let run: @Sendable (Reader) -> Void
         let refuse: @Sendable () -> Void
     }
@@ -20,6 +21,7 @@ final class ServerReaders: Sendable {
         var idle: [Reader]
         /// What waits for one of them, in its order; nothing as long as one is idle.
         var waiting: [Job] = []
+        var lastNumber: UInt64 = 0
         var hasEnded = false
     }
 
@@ -46,24 +48,47 @@ final class ServerReaders: Sendable {
     var waiting: Int { state.withLock { $0.waiting.count } }
 
     /// Runs `body` in a transaction that reads one commit.
+    ///
+    /// Whose task is cancelled while it waits for a connection waits no longer. What is being read
+    /// is read to its end, for which the server sets a time.
+    ///
+    /// - Throws: `CancellationError` if nothing was read; what `body` throws.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
-        try Task.checkCancellation()
         let asked = session.watch()
-        return try await withCheckedThrowingContinuation { continuation in
-            submit(
-                Job(
-                    run: { reader in
-                        continuation.resume(with: Result { try reader.read(body, asked: asked) })
-                    },
-                    refuse: { continuation.resume(throwing: CancellationError()) }))
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
         }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                submit(
+                    Job(
+                        number: number,
+                        run: { reader in
+                            continuation.resume(
+                                with: Result { try reader.read(body, asked: asked) })
+                        },
+                        refuse: { continuation.resume(throwing: CancellationError()) }))
+            }
+        } onCancel: {
+            withdraw(number)
+        }
+    }
+
+    /// Refuses what waits under a number, if it waits still.
+    private func withdraw(_ number: UInt64) {
+        let job = state.withLock { state in
+            state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
+        }
+        job?.refuse()
     }
 
     private func submit(_ job: Job) {
         let (reader, isRefused) = state.withLock { state -> (Reader?, Bool) in
-            if state.hasEnded { return (nil, true) }
+            // Asked under the lock: who is cancelled later is found among those who wait.
+            if state.hasEnded || Task.isCancelled { return (nil, true) }
             if let reader = state.idle.popLast() { return (reader, false) }
             state.waiting.append(job)
             return (nil, false)
