@@ -90,6 +90,46 @@ import Testing
         #expect(index.takeMisfiled(most: 1000) == [64])
     }
 
+    private func german(_ serial: Int, _ price: Int) throws -> IndexedSubscription {
+        try subscription(serial, "country == 'Germany' AND NOT price > \(price)")
+    }
+
+    /// Otherwise whoever files each under a value of its own first fills a common one for nothing.
+    @Test func `a program that stands under other keys too is counted under each`() throws {
+        for serial in 0..<80 {
+            let elsewhere = "country == 'C\(serial)' AND NOT price > \(serial)"
+            index.insert(try subscription(serial, elsewhere))
+            index.insert(try german(100 + serial, serial))
+        }
+        index.insert(try subscription(300, "country == 'Chile' AND NOT price > 500"))
+        let next = index.cost(of: try german(301, 500))
+        #expect(next.crowd == 80 && next.candidatesPerChange == 1)
+        // An equal one under the same key is verified anyway.
+        #expect(index.cost(of: try german(301, 7)).crowd == 0)
+    }
+
+    @Test func `what replaces another under its keys is weighed as if that were not there`()
+        throws
+    {
+        for serial in 0..<80 { index.insert(try german(serial, serial)) }
+        let next = try german(100, 500)
+        let inPlace = index.cost(of: next, insteadOf: 7)
+        #expect(inPlace.crowd == 79 && inPlace.isInPlace)
+        let same = index.cost(of: try german(100, 7), insteadOf: 7)
+        #expect(same.crowd == 79 && same.isInPlace)
+        let chile = try subscription(100, "country == 'Chile' AND NOT price > 500")
+        #expect(!index.cost(of: chile, insteadOf: 7).isInPlace)
+        for former: UInt64? in [nil, 999] {
+            let cost = index.cost(of: next, insteadOf: former)
+            #expect(cost.crowd == 80 && !cost.isInPlace)
+        }
+        // What stands there for another one too stays.
+        index.insert(try german(101, 7))
+        let shared = index.cost(of: next, insteadOf: 7)
+        #expect(shared.crowd == 80 && !shared.isInPlace)
+        #expect(index.statistics.subscriptions == 81)
+    }
+
     @Test func `a change of one record type teaches nothing about another`() throws {
         let song = try #require(RecordType(rawValue: "Song"))
         let name = try #require(RecordName(rawValue: "r"))

@@ -174,7 +174,8 @@ import Testing
     @Test func `what is saved in the place of a heavier one joins no crowd that is full`()
         async throws
     {
-        let settings = ["--limits-user-cost", "80", "--limits-record-type-cost", "80"]
+        // Sixteen of Bob's are weighed where many stand already, at two comparisons each.
+        let settings = ["--limits-user-cost", "33", "--limits-record-type-cost", "80"]
         try await RunningRelay.with(settings) { relay in
             func modify(
                 _ kind: String, _ conditions: [(id: String, text: String)], as user: String
@@ -194,6 +195,16 @@ import Testing
             let one = "artist = 'x' AND NOT price > 500"
             #expect(try await modify("create", [(id: "b", text: one)], as: "alice") == "crowd")
             #expect(try await modify("update", [(id: "a", text: one)], as: "alice") == "crowd")
+            // Who stands there edits what is there, as long as it gets no dearer.
+            for id in ["q5", "q79"] {
+                let other = "artist = 'x' AND NOT price > 90\(id.dropFirst())"
+                let edited = try await modify("update", [(id: id, text: other)], as: "bob")
+                #expect(!edited.contains("serverErrorCode"), "\(edited)")
+            }
+            let dearer = "artist = 'x' AND NOT price > 9 AND NOT year > 9 AND NOT size > 9"
+            let refused = try await modify("update", [(id: "q79", text: dearer)], as: "bob")
+            #expect(refused.contains("limits.userCost"), "\(refused)")
+            #expect(try await modify("create", [(id: "b", text: one)], as: "alice") == "crowd")
             // An equal one is not verified once more.
             let equal = try await modify("update", [(id: "a", text: crowd[7].text)], as: "alice")
             #expect(!equal.contains("serverErrorCode"), "\(equal)")

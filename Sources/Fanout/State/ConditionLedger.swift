@@ -62,6 +62,11 @@ package struct PredicateCost: Sendable, Hashable {
     package let isResidual: Bool
     /// The number of other conditions that are evaluated wherever this one is.
     package let crowd: Int
+    /// The weighted number of comparisons of one evaluation.
+    package let comparisons: Int
+    /// Whether it is evaluated only where the condition that it replaces is, so that an edit adds no
+    /// evaluations.
+    package let isInPlace: Bool
     /// The bytes that it takes in memory each time it is filed.
     package let memory: Int
 
@@ -81,8 +86,9 @@ package struct PredicateCost: Sendable, Hashable {
         candidatesPerChange = cost.candidatesPerChange
         isResidual = cost.isResidual
         crowd = cost.crowd
+        isInPlace = cost.isInPlace
         memory = ConditionRoom.bytes(of: predicate) + cost.unplaced * ConditionRoom.unplaced
-        let comparisons = predicate.map { Self.comparisons(of: $0.root) } ?? 0
+        comparisons = predicate.map { Self.comparisons(of: $0.root) } ?? 0
         comparisonsPerChange = cost.candidatesPerChange * Double(comparisons)
     }
 

@@ -30,13 +30,16 @@ final class IndexContent: @unchecked Sendable {
         return core.remove(UInt32(serial & UInt64(PostingWord.idMask)))
     }
 
-    func cost(of subscription: IndexedSubscription) -> MatchingCost {
+    func cost(of subscription: IndexedSubscription, insteadOf former: UInt64?) -> MatchingCost {
         // Filing the subscription and removing it again cannot give another result than filing it.
         let core = cores.first?.core ?? self.core(of: 0)
+        let mask = UInt64(PostingWord.idMask)
+        let isHere = former.map { $0 & ~mask == cores.first?.base ?? 0 } ?? false
+        let replaced = isHere ? former.map { UInt32($0 & mask) } : nil
         var id = PostingWord.idMask
         while core.serials.word(id) != 0 { id -= 1 }
         let before = catalog
-        let cost = core.insert(id, subscription, catalog: &catalog)
+        let cost = core.insert(id, subscription, catalog: &catalog, insteadOf: replaced)
         _ = core.remove(id)
         core.misfilings.forget(id, plan: catalog.makePlan(subscription.recordType))
         // Keys that no saved subscription uses must not be looked up.

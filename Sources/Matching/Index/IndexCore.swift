@@ -38,17 +38,21 @@ final class IndexCore {
     // MARK: Inserting
 
     /// Files a subscription, replacing one with the same number.
+    ///
+    /// Its cost is computed as if `former` were not filed.
     func insert(
-        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
+        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog,
+        insteadOf former: UInt32? = nil
     ) -> MatchingCost {
         takeOut(id)
-        let cost = file(id, subscription, catalog: &catalog)
+        let cost = file(id, subscription, catalog: &catalog, insteadOf: former)
         assert(checkNowAndThen())
         return cost
     }
 
     private func file(
-        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog
+        _ id: UInt32, _ subscription: IndexedSubscription, catalog: inout Catalog,
+        insteadOf former: UInt32?
     ) -> MatchingCost {
         let word = id | UInt32(subscription.firesOn.rawValue & 7) << PostingWord.firesShift
         let plan = catalog.makePlan(subscription.recordType)
@@ -66,15 +70,22 @@ final class IndexCore {
         }
         var isInDirectory = false
         var crowd = 0
+        // The number of keys under which it is verified, and how many of them have the subscription
+        // that it replaces.
+        var (places, formerPlaces) = (0, 0)
         // The share of changes that hit the crowded keys; `nil` if it is not known yet for one of
         // them.
         var share: Double? = 0
         for index in 0..<count {
             let key = planner.keys[index]
-            isInDirectory = file(key, word, filing) || isInDirectory
+            let own = former.map { ownProgram(of: $0, under: key) } ?? 0
+            let filed = file(key, word, filing)
+            isInDirectory = filed.isInDirectory || isInDirectory
             // Hardly any change has a key of this kind.
             if planner.isHull(key.dimension) { continue }
-            let others = self.crowd(under: key, filing)
+            places += 1
+            formerPlaces += own == 0 ? 0 : 1
+            let others = self.crowd(under: key, filing, isShared: filed.isShared, beside: own)
             crowd = max(crowd, others)
             guard others >= Self.crowd else { continue }
             let hits = crowds.share(of: key.hash, plan: plan, planner.selectivity)
@@ -82,9 +93,11 @@ final class IndexCore {
         }
         serials.set(id, record(filing, isInDirectory))
         if filing.isResidual { residuals += 1 }
-        return MatchingCost(
+        var cost = MatchingCost(
             candidatesPerChange: expectation(of: filing, id, plan, crowded: share),
             isResidual: filing.isResidual, keys: count, crowd: crowd, unplaced: planner.unplaced)
+        cost.isInPlace = places > 0 && formerPlaces == places
+        return cost
     }
 
     /// Returns the expected share of changes for which the subscription is a candidate.
@@ -102,14 +115,44 @@ final class IndexCore {
     }
 
     /// Returns the number of other postings that are verified under a key, if this subscription has
-    /// a program of its own there.
-    private func crowd(under planned: PlannedKey, _ filing: Filing) -> Int {
+    /// a posting of its own there.
+    ///
+    /// `own` is the program that the replaced subscription has under this key. An equal program
+    /// under another key does not count as shared, because it runs once for each key.
+    private func crowd(
+        under planned: PlannedKey, _ filing: Filing, isShared: Bool, beside own: UInt32
+    ) -> Int {
         let program = planned.isExact ? filing.rest : filing.whole
-        guard program != 0, programs.uses(program) == 1 else { return 0 }
+        guard program != 0, !isShared || program == own else { return 0 }
+        let head = head(of: planned)
+        guard head != 0 else { return 0 }
+        return max(0, store.verified(in: head) - (own != 0 && !isShared ? 2 : 1))
+    }
+
+    /// Returns the program with which one subscription alone is verified under a key, or 0 if there
+    /// is none.
+    private func ownProgram(of id: UInt32, under planned: PlannedKey) -> UInt32 {
+        let word = serials.word(id)
+        // A posting that has only the hash of a key has no program.
+        guard word != 0, word != SerialDirectory.unfiled, word & 1 << 31 == 0 else { return 0 }
+        let block = PostingBlock(store.arena, word)
+        let record = FilingRecord(block)
+        guard (0..<record.keys).contains(where: { block.base[2 + $0] == planned.hash }) else {
+            return 0
+        }
+        let head = head(of: planned)
+        guard head != 0 else { return 0 }
+        return [record.rest, record.whole].first { program in
+            program != 0 && store.isAlone(id, program: program, in: head)
+        } ?? 0
+    }
+
+    /// Returns the first block of a key, or 0 if nothing is filed under it.
+    private func head(of planned: PlannedKey) -> UInt32 {
         let slot = store.slot(
             planned.hash, planned.dimension,
             UnsafePointer(planner.encoder.bytes.base + Int(planned.offset)), Int(planned.length))
-        return slot < 0 ? 0 : store.verified(in: KeyTable.block(of: store.table.slots[slot])) - 1
+        return slot < 0 ? 0 : KeyTable.block(of: store.table.slots[slot])
     }
 
     private func releaseDrafts(_ filing: Filing) {
@@ -119,9 +162,11 @@ final class IndexCore {
 
     /// Files a subscription under one key.
     ///
-    /// - Returns: Whether its interval is one of so many that removal needs its lower bound to find
-    ///   it.
-    private func file(_ planned: PlannedKey, _ word: UInt32, _ filing: Filing) -> Bool {
+    /// - Returns: Whether it shares the posting of an equal subscription, and whether its interval
+    ///   is one of so many that removal needs its lower bound to find it.
+    private func file(
+        _ planned: PlannedKey, _ word: UInt32, _ filing: Filing
+    ) -> (isShared: Bool, isInDirectory: Bool) {
         let key = FiledKey(
             hash: planned.hash, dimension: planned.dimension,
             bytes: UnsafePointer(planner.encoder.bytes.base + Int(planned.offset)),
@@ -142,7 +187,7 @@ final class IndexCore {
             store.insertPlain(key, word)
         }
         if isShared { shared += 1 }
-        return isInDirectory
+        return (isShared, isInDirectory)
     }
 
     // MARK: Removing

@@ -49,7 +49,12 @@ package struct MatchingCost: Sendable, Hashable {
     package var keys: Int
     /// The number of other postings that are verified under its most crowded key; 0 if it shares a
     /// posting there or needs no verification.
+    ///
+    /// The subscription that it replaces does not count.
     package var crowd: Int
+    /// Whether it would be verified only where the subscription that it replaces has a posting of its
+    /// own, so that an edit adds no verifications.
+    package var isInPlace = false
     /// The number of its comparisons that only the evaluator can judge, because the conditions of
     /// the record type use too many fields already.
     package var unplaced: Int

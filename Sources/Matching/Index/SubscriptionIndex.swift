@@ -63,8 +63,12 @@ package final class SubscriptionIndex: Sendable {
     }
 
     /// Returns the cost that a subscription would have, without filing it.
-    package func cost(of subscription: IndexedSubscription) -> MatchingCost {
-        writing { $0.cost(of: subscription) }
+    ///
+    /// The cost is that of replacing the subscription with the serial `former`, if it is filed.
+    package func cost(
+        of subscription: IndexedSubscription, insteadOf former: UInt64? = nil
+    ) -> MatchingCost {
+        writing { $0.cost(of: subscription, insteadOf: former) }
     }
 
     /// Returns subscriptions that would be filed under better keys or weighed otherwise now, by

@@ -35,6 +35,32 @@ extension PostingStore {
         return true
     }
 
+    /// Whether a subscription, and no other one, has a posting with a program in the blocks of a
+    /// key; one among so many intervals that they stand in chunks is not looked for.
+    func isAlone(_ id: UInt32, program: UInt32, in head: UInt32) -> Bool {
+        var offset = head
+        while offset != 0 {
+            let block = PostingBlock(arena, offset)
+            switch block.kind {
+            case .guarded:
+                let index = guardedPosition(program, block)
+                if index < block.count, block.postings[index * 2 + 1] == program,
+                    block.postings[index * 2].names(id)
+                {
+                    return true
+                }
+            case .range, .sorted:
+                for index in 0..<block.count {
+                    let posting = RangePosting(block.postings + index * 6)
+                    if posting.program == program, posting.word.names(id) { return true }
+                }
+            default: break
+            }
+            offset = block.next
+        }
+        return false
+    }
+
     private func guardedPosition(_ program: UInt32, _ block: PostingBlock) -> Int {
         let words = block.postings
         var low = 0
@@ -44,5 +70,12 @@ extension PostingStore {
             if words[middle * 2 + 1] < program { low = middle + 1 } else { high = middle }
         }
         return low
+    }
+}
+
+private extension UInt32 {
+    /// Whether the first word of a posting names one subscription alone, this one.
+    func names(_ id: UInt32) -> Bool {
+        self & PostingWord.group == 0 && self & PostingWord.idMask == id
     }
 }

@@ -1,6 +1,7 @@
 import Fanout
 import Matching
 import RelayModel
+import Storage
 
 /// Weighs what a subscription's predicate would cost every change of its record type, and what it
 /// would take in memory, and refuses what is too heavy.
@@ -33,27 +34,46 @@ struct PredicateScales: Sendable {
     /// The cost of the predicate of `subscription`, which is saved, in the place of `former` if
     /// that is given: what is saved already is not weighed again, only what it grows.
     ///
+    /// What is looked at only where `former` is, for no more comparisons, costs no change more than
+    /// before. It is let in whatever there is, also where others have filled that place since.
+    ///
     /// - Throws: As ``weigh(_:path:isCharged:)``.
     func weigh(
-        saved subscription: Subscription, insteadOf former: Subscription?, path: String
-    ) throws -> PredicateCost {
-        let cost = try cost(of: subscription)
+        saved subscription: Subscription, insteadOf former: SubscriptionVersion?, path: String
+    ) throws -> Weighed {
+        let replaced = former.flatMap {
+            $0.subscription.recordType == subscription.recordType ? $0 : nil
+        }
+        let cost = try cost(of: subscription, insteadOf: replaced?.serial)
         let weight = ConditionWeight(cost, in: subscription)
-        guard weight.isNoticeable else { return cost }
-        let before = former.flatMap { former -> ConditionWeight? in
-            // One that cannot be read any more is in no account, and is mended by what is saved.
-            guard former.recordType == subscription.recordType,
-                let cost = try? self.cost(of: former)
-            else { return nil }
-            return ConditionWeight(cost, in: former)
+        guard weight.isNoticeable else { return Weighed(cost: cost) }
+        var (before, isNoDearer) = (ConditionWeight.none, false)
+        // One that cannot be read any more is in no account, and is mended by what is saved. It is
+        // weighed as it stands, and not as one more of its kind, which would weigh nothing.
+        if let replaced,
+            let former = try? self.cost(of: replaced.subscription, insteadOf: replaced.serial)
+        {
+            before = ConditionWeight(former, in: replaced.subscription)
+            isNoDearer =
+                before.condition == weight.condition
+                || cost.isInPlace && cost.comparisons <= former.comparisons
         }
-        if let before, before.condition == weight.condition, weight.memory <= before.memory {
-            return cost
+        if isNoDearer, weight.memory <= before.memory {
+            return Weighed(cost: cost, isNoDearer: true)
         }
-        let growth = growth(by: weight, insteadOf: before ?? ConditionWeight.none, in: subscription)
-        if cost.isNoticeable { try check(cost, growth.costs, of: subscription, path: path) }
+        let growth = growth(by: weight, insteadOf: before, in: subscription)
+        if cost.isNoticeable, !isNoDearer {
+            try check(cost, growth.costs, of: subscription, path: path)
+        }
         if weight.memory > 0 { try checkMemory(growth.memory, of: subscription, path: path) }
-        return cost
+        return Weighed(cost: cost)
+    }
+
+    /// What saving a condition comes to.
+    struct Weighed: Sendable {
+        let cost: PredicateCost
+        /// Whether it costs no more than what it replaces.
+        var isNoDearer = false
     }
 
     /// What a condition adds to the accounts of those that are saved.
@@ -75,23 +95,35 @@ struct PredicateScales: Sendable {
             memory: ledger.memoryGrowth(by: weight, insteadOf: former))
     }
 
-    private func cost(of subscription: Subscription) throws -> PredicateCost {
+    private func cost(
+        of subscription: Subscription, insteadOf former: UInt64? = nil
+    ) throws -> PredicateCost {
         let index = indexes.index(of: subscription.container) ?? indexes.empty
         let indexed = try IndexedSubscription(subscription, serial: 0)
-        return PredicateCost(index.cost(of: indexed), of: indexed.predicate)
+        return PredicateCost(
+            index.cost(of: indexed, insteadOf: former), of: indexed.predicate)
     }
 
     /// Counts what is weighed among what is being saved, until it is known what became of it.
     ///
     /// Not beside what is saved: whoever saves anew all that they have, as some clients do at each
-    /// start, has it in both.
+    /// start, has it in both. What costs no more than what it replaces is counted, and let in.
     ///
     /// - Returns: What is to be settled; `nil` for what weighs nothing.
     /// - Throws: 400 that names the limit which it would exceed.
     func begin(
-        _ subscription: Subscription, costing cost: PredicateCost, path: String
+        _ subscription: Subscription, costing weighed: Weighed, path: String
     ) throws -> ConditionsUnderWay.Entry? {
-        guard let entry = ConditionsUnderWay.Entry(subscription, cost) else { return nil }
+        guard let entry = ConditionsUnderWay.Entry(subscription, weighed.cost) else { return nil }
+        let (underWay, container) = (indexes.underWay, subscription.container)
+        if !weighed.isNoDearer { try checkUnderWay(entry, subscription, path) }
+        underWay.begin(entry, in: container)
+        return entry
+    }
+
+    private func checkUnderWay(
+        _ entry: ConditionsUnderWay.Entry, _ subscription: Subscription, _ path: String
+    ) throws {
         let (underWay, container) = (indexes.underWay, subscription.container)
         let growth = underWay.growth(by: entry, in: container)
         if growth > 0, let costs = underWay.costs(of: container) {
@@ -108,8 +140,6 @@ struct PredicateScales: Sendable {
             try checkMemory(
                 bytes + costs.memory(of: subscription.owner), all: bytes + costs.memory, path)
         }
-        underWay.begin(entry, in: container)
-        return entry
     }
 
     private func check(

@@ -31,7 +31,8 @@ struct SubscriptionModification: Sendable {
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
         schema: ContainerSchema, lifetime: Int64? = nil,
-        indexes: IndexDirectory = IndexDirectory(), insteadOf known: [SubscriptionID: Subscription],
+        indexes: IndexDirectory = IndexDirectory(),
+        insteadOf known: [SubscriptionID: SubscriptionVersion],
         at now: Timestamp, assignID: () -> String
     ) throws {
         let scales = PredicateScales(indexes: indexes, limits: limits.costs)
@@ -86,16 +87,16 @@ struct SubscriptionModification: Sendable {
     }
 
     private static func weighed(
-        _ edit: SubscriptionEdit, insteadOf former: Subscription?, on scales: PredicateScales,
-        path: String
+        _ edit: SubscriptionEdit, insteadOf former: SubscriptionVersion?,
+        on scales: PredicateScales, path: String
     ) throws -> Operation {
         switch edit {
         case .create(let subscription), .update(let subscription):
             let place = "\(path).subscription"
-            let cost = try scales.weigh(saved: subscription, insteadOf: former, path: place)
+            let weighed = try scales.weigh(saved: subscription, insteadOf: former, path: place)
             return Operation(
-                edit: edit, cost: cost,
-                weight: try scales.begin(subscription, costing: cost, path: place))
+                edit: edit, cost: weighed.cost,
+                weight: try scales.begin(subscription, costing: weighed, path: place))
         case .delete: return Operation(edit: edit, cost: nil, weight: nil)
         }
     }

@@ -209,7 +209,7 @@ struct SubscriptionRoutes: Sendable {
         let first = try await read(
             request, by: admitted, owner, within: limits, schema, insteadOf: [:])
         guard !first.heavy.isEmpty else { return first }
-        let known: [SubscriptionID: Subscription]
+        let known: [SubscriptionID: SubscriptionVersion]
         do {
             known = try await saved(first.heavy, of: owner)
         } catch {
@@ -225,13 +225,9 @@ struct SubscriptionRoutes: Sendable {
     /// Those of these subscriptions that are saved.
     private func saved(
         _ ids: [SubscriptionID], of owner: SubscriptionOwner
-    ) async throws -> [SubscriptionID: Subscription] {
-        var saved: [SubscriptionID: Subscription] = [:]
-        for id in ids {
-            if let version = try await registry.subscription(id, of: owner) {
-                saved[id] = version.subscription
-            }
-        }
+    ) async throws -> [SubscriptionID: SubscriptionVersion] {
+        var saved: [SubscriptionID: SubscriptionVersion] = [:]
+        for id in ids { saved[id] = try await registry.subscription(id, of: owner) }
         return saved
     }
 
@@ -239,7 +235,7 @@ struct SubscriptionRoutes: Sendable {
     private func read(
         _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
         within limits: RequestLimits, _ schema: ContainerSchema,
-        insteadOf known: [SubscriptionID: Subscription]
+        insteadOf known: [SubscriptionID: SubscriptionVersion]
     ) async throws -> SubscriptionModification {
         let read = { @Sendable () throws -> SubscriptionModification in
             try SubscriptionModification(
