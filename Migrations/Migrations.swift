@@ -146,6 +146,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0033_countGrants",
             sql: EmbeddedFile("v0033_countGrants.sql").text,
             checksum: "fa40cdd04ee7b4ca9a311d73622a5288b2dc59b132f5221d52ecf672afa26eb3"),
+        Migration(
+            name: "v0034_endVersions",
+            sql: EmbeddedFile("v0034_endVersions.sql").text,
+            checksum: "46b45c4280a03f82965ad6a09965e5d199e9b731f9f08d958016a3d6bcba4185"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -212,5 +216,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0015_countGrants",
             sql: EmbeddedFile("p0015_countGrants.sql").text,
             checksum: "58afd8f15bf22c684854c35df25eb04de709171093615f01d77b0433d793c876"),
+        Migration(
+            name: "p0016_endVersions",
+            sql: EmbeddedFile("p0016_endVersions.sql").text,
+            checksum: "46b45c4280a03f82965ad6a09965e5d199e9b731f9f08d958016a3d6bcba4185"),
     ]
 }

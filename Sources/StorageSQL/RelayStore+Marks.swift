@@ -24,6 +24,58 @@ extension RelayStore {
         }
     }
 
+    /// Forgets the versions of records that are not kept, and that nobody has changed for long.
+    ///
+    /// One from before versions had a moment begins to age when it is first looked at.
+    func pruneVersions(
+        _ retention: Retention, at now: Timestamp, _ portion: Int
+    ) async throws -> Int {
+        guard let age = retention.deletedAge else { return 0 }
+        let cutoff = now.advanced(by: .zero - age)
+        return try await inPortions(portion) { store in
+            try await store.write { commit in
+                let (date, forget) = (
+                    try commit.db.cachedStatement(sql: Self.datingVersion),
+                    try commit.db.cachedStatement(sql: Self.forgettingVersion)
+                )
+                let undated = try Row.fetchAll(
+                    try commit.db.cachedStatement(sql: Self.undatedVersions), arguments: [portion])
+                for row in undated {
+                    let moment: StatementArguments = [now.stored]
+                    try date.execute(arguments: moment + Self.key(of: row))
+                }
+                let old = try Row.fetchAll(
+                    try commit.db.cachedStatement(sql: Self.oldVersions),
+                    arguments: [cutoff.stored, portion])
+                for row in old { try forget.execute(arguments: Self.key(of: row)) }
+                return old.count
+            }
+        }
+    }
+
+    private static func key(of row: Row) -> StatementArguments {
+        let container: StatementArguments = [row["container"] as Int64]
+        let names = [
+            "database", "owner", "zoneOwner", "zoneName", "recordType", "recordName",
+        ]
+        return container + StatementArguments(names.map { row[$0] as String })
+    }
+
+    /// A row is named by its whole key: of a list of keys SQLite would compare all records of their
+    /// containers.
+    private static let isVersion = """
+        WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ? AND zoneName = ?
+            AND recordType = ? AND recordName = ?
+        """
+    private static let datingVersion = "UPDATE shadowRecord SET modifiedAt = ? \(isVersion)"
+    private static let forgettingVersion = "DELETE FROM shadowRecord \(isVersion)"
+    private static let versions = """
+        SELECT container, database, owner, zoneOwner, zoneName, recordType, recordName
+        FROM shadowRecord WHERE isKept = 0 AND isDeleted = 0
+        """
+    static let undatedVersions = "\(versions) AND modifiedAt IS NULL LIMIT ?"
+    static let oldVersions = "\(versions) AND modifiedAt <= ? ORDER BY modifiedAt LIMIT ?"
+
     /// Forgets deleted zones of whose records no mark is left, and notes in their databases from
     /// where on tokens are still good.
     ///

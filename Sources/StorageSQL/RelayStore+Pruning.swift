@@ -33,6 +33,7 @@ extension RelayStore {
         } catch let error as StorageError where error.passes {
             later = error
         }
+        counts.shadows += try await pruneVersions(retention, at: now, portion)
         counts.marks = try await pruneMarks(retention, at: now, portion)
         counts.marks += try await pruneZones(retention, at: now, portion)
         counts.logEntries = try await pruneLog(retention, at: now, portion)

@@ -51,6 +51,14 @@ import Testing
             "SEARCH shadowRecord USING INDEX shadowRecordName (\(zone) AND recordName=?)"
         ),
         (
+            RelayStore.undatedVersions, "shadowRecord",
+            "SEARCH shadowRecord USING INDEX shadowRecordVersion (modifiedAt=?)"
+        ),
+        (
+            RelayStore.oldVersions, "shadowRecord",
+            "SEARCH shadowRecord USING INDEX shadowRecordVersion (modifiedAt<?)"
+        ),
+        (
             UnkeptTypes.sliceStatement(.sqlite), "shadowRecord",
             "SEARCH shadowRecord USING PRIMARY KEY (container=? AND (database,owner,zoneOwner,"
                 + "zoneName,recordType,recordName)>(?,?,?,?,?,?))"

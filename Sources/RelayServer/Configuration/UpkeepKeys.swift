@@ -66,8 +66,9 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "retention.deletedHours", zeroForNone: \.upkeep.retention.deletedAge, in: .hour,
             0...876_000,
-            "How long clients that come with a sync token are told of a deleted record; 0 for "
-                + "ever."),
+            "How long clients that come with a sync token are told of a deleted record, and how "
+                + "long the version of a record that is not kept is known after its last change; "
+                + "0 for ever."),
         ConfigurationKey(
             "bounds.logLag", number: \.upkeep.logLag, 0...1_000_000_000,
             "How many entries of the log may be unsettled before the relay refuses changes; 0 for "

@@ -43,8 +43,10 @@ package struct Retention: Sendable, Hashable {
     /// that comes late is not recognised as stale. Within the log's age it counts from the entry.
     /// Records that clients keep in the relay stay.
     package var shadowAge: Duration?
-    /// How long a deleted record leaves a mark for those who ask what changed; `nil` forever.
+    /// How long a deleted record leaves a mark for those who ask what changed, and one that is not
+    /// kept its version after its last change; `nil` forever.
     ///
+    /// An older version that comes later than that is not recognised as stale.
     /// A token from before the oldest mark that went has expired.
     package var deletedAge: Duration? = .seconds(90 * 86_400)
 

@@ -184,7 +184,9 @@ struct AppendStep: Sendable {
         _ container: StoredContainer
     ) throws -> Bool {
         guard let version = change.version else { return false }
-        let noted: StatementArguments = [source.rawValue, version, commit.next.stored]
+        let noted: StatementArguments = [
+            source.rawValue, version, commit.next.stored, now.stored,
+        ]
         let arguments = name(of: change, in: container) + noted
         let statement = try commit.statement(.noteVersion)
         guard versions != nil else {

@@ -41,8 +41,8 @@ enum AppendStatement: Int, CaseIterable {
             """
             INSERT INTO shadowRecord
                 (container, database, owner, zoneOwner, zoneName, recordType, recordName,
-                source, version, position)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                source, version, position, modifiedAt)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (
                 container, database, owner, zoneOwner, zoneName, recordType, recordName)
             DO UPDATE SET
@@ -50,7 +50,9 @@ enum AppendStatement: Int, CaseIterable {
                     WHEN shadowRecord.isKept = 1 AND shadowRecord.isDeleted = 0
                         AND shadowRecord.source = '\(SourceName.cloudKit.rawValue)'
                     THEN shadowRecord.source ELSE excluded.source END,
-                version = excluded.version, position = excluded.position
+                version = excluded.version, position = excluded.position,
+                modifiedAt = CASE WHEN shadowRecord.isKept = 1
+                    THEN shadowRecord.modifiedAt ELSE excluded.modifiedAt END
             WHERE shadowRecord.version IS NULL OR shadowRecord.source <> excluded.source
                 OR shadowRecord.version <= excluded.version
             """

@@ -11,6 +11,9 @@ package enum UpkeepConformance {
             "records that nothing changed for long are looked for now and then, not in each round",
             check: shadows),
         ConformanceCase(
+            "versions of records that are not kept have an end, and kept ones have none",
+            check: versions),
+        ConformanceCase(
             "what was set aside is kept up to a size, and until the progress has passed it",
             check: setAside),
         ConformanceCase(
@@ -43,6 +46,39 @@ package enum UpkeepConformance {
         store = try await factory.reopen(store)
         let left = try await store.entries(after: LogPosition(12), limit: 100)
         #expect(left.map(\.position.rawValue) == Array(13...20))
+    }
+
+    private static func versions(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        func append(_ version: Int64, day: Int64) async throws -> [AppendOutcome] {
+            try await store.append(
+                ["a", "b"].map { Sample.unkeyed($0, version: version) },
+                container: Sample.container, source: Sample.source,
+                at: Sample.moment(day * 86_400))
+        }
+        func prune(day: Int64) async throws -> Int {
+            try await store.prune(
+                Retention(), at: Sample.moment(day * 86_400), portion: 1
+            ).shadows
+        }
+        func areStale(_ outcomes: [AppendOutcome]) -> Bool {
+            outcomes.count == 2
+                && outcomes.allSatisfy { if case .appendedAsStale = $0 { true } else { false } }
+        }
+        _ = try await append(5, day: 0)
+        _ = try await append(6, day: 30)
+        // Their age is that of their last change.
+        #expect(try await prune(day: 100) == 0)
+        #expect(areStale(try await append(5, day: 101)))
+        #expect(try await prune(day: 121) == 2)
+        #expect(!areStale(try await append(4, day: 122)))
+        // Of a type that is kept the last version is what is kept.
+        try await store.extendSchema(
+            of: Sample.container,
+            with: [RecordTypeDefinition(Sample.change("a").recordType, isInferred: true)])
+        _ = try await append(7, day: 123)
+        #expect(try await prune(day: 400) == 0)
+        #expect(areStale(try await append(6, day: 401)))
     }
 
     private static func shadows(_ factory: any StoreFactory) async throws {
