@@ -163,7 +163,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
             hasAsked = true
             isDeaf = Self.endsReading(head)
-            isOld = head.version < .http1_1
+            isOld = head.version.isOld
             isKept = head.isKeepAlive
             // A server ignores what HTTP/1.0 asks for there (RFC 9110, §7.8).
             guard isOld, head.headers.contains(name: "upgrade") else { break }
@@ -357,7 +357,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         // request (RFC 9112, §3.2).
         let hosts = head.headers["host"].count
         if hosts > 1 { return "Host: it is there twice" }
-        if hosts == 0, head.version >= .http1_1 { return "Host: it is missing" }
+        if hosts == 0, !head.version.isOld { return "Host: it is missing" }
         // Whoever looks for a word in a field compares texts, which takes the square of such a run:
         // seconds for each of them, on this loop. A target with marks is none to the decoder.
         let field = head.headers.first(where: { $0.value.hasEndlessMarks })
@@ -387,6 +387,11 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         context.close(mode: .output, promise: nil)
     }
+}
+
+private extension HTTPVersion {
+    /// Whether it is from before HTTP/1.1.
+    var isOld: Bool { (major, minor) < (1, 1) }
 }
 
 extension EventLoop {
