@@ -59,25 +59,15 @@ extension RelayStore: Shadow {
     }
 
     package func recordChanges(
-        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
-        _ bounds: PageBounds
-    ) async throws -> Page<ShadowRecord> {
+        in zones: [ZoneChangesQuestion], of place: RecordPlace, bytes: Int
+    ) async throws -> [ZoneChanges] {
         try await read { db in
             guard let container = try db.containerIfKnown(place.container) else {
-                return Page([], hasMore: false)
+                return zones.map { _ in ZoneChanges(zone: nil, page: Page([], hasMore: false)) }
             }
             let shadowRows = ShadowRows(place: place, container: container)
-            let rows = try Row.fetchCursor(
-                db,
-                sql: """
-                    SELECT * FROM shadowRecord
-                    WHERE \(ShadowRows.zoneCondition) AND isKept = 1 AND position > ?
-                        AND \(UnkeptTypes.isNone())
-                    ORDER BY position
-                    """, arguments: shadowRows.zone(zoneID) + [position.stored])
-            return try bounds.page(of: rows) {
-                (try ShadowRecord(row: $0), $0.bytes(of: "fields", "wire"))
-            }
+            return try ZoneChangesReading(rows: shadowRows, questions: zones, db: db)
+                .run(within: bytes)
         }
     }
 }

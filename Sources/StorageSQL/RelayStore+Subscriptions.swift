@@ -34,6 +34,47 @@ extension RelayStore {
     }
 
     package func subscriptions(
+        named ids: [SubscriptionID], of owner: SubscriptionOwner, bytes: Int
+    ) async throws -> (found: [SubscriptionVersion], unread: Set<SubscriptionID>) {
+        try await read { [unreadable] db in
+            try Self.subscriptions(named: ids, of: owner, bytes: bytes, unreadable, in: db)
+        }
+    }
+
+    /// How many are asked for together: one may be as large as a request.
+    private static let namedTogether = 16
+
+    static func subscriptions(
+        named ids: [SubscriptionID], of owner: SubscriptionOwner, bytes: Int,
+        _ unreadable: UnreadableRows, in db: Database
+    ) throws -> (found: [SubscriptionVersion], unread: Set<SubscriptionID>) {
+        let statement = try db.cachedStatement(sql: "\(active) AND subscriptionID = ?")
+        let place = arguments(of: owner)
+        var found: [SubscriptionVersion] = []
+        var bodies = SubscriptionRows()
+        var room = bytes
+        // Where each answer would be waited for, some are asked for together.
+        let portion = db.dialect == .postgresql ? namedTogether : 1
+        for start in stride(from: 0, to: ids.count, by: portion) {
+            guard room > 0 else { return (found, Set(ids[start...])) }
+            let asked = ids[start...].prefix(portion)
+            let rows = try Row.fetchFirsts(
+                statement,
+                arguments: asked.map { id -> StatementArguments in place + [id.rawValue] })
+            for (index, row) in zip(asked.indices, rows) {
+                guard room > 0 else { return (found, Set(ids[index...])) }
+                guard let row else { continue }
+                room -= row.bytes(of: "body")
+                let version = try unreadable.value(of: row, in: "subscription") {
+                    try bodies.version($0)
+                }
+                if let version { found.append(version) }
+            }
+        }
+        return (found, [])
+    }
+
+    package func subscriptions(
         activeAt position: LogPosition, after serial: UInt64, limit: Int
     ) async throws -> [SubscriptionVersion] {
         try await versions(in: .subscription, activeAt: position, after: serial, limit) {
@@ -47,9 +88,9 @@ extension RelayStore {
         return try await read { [unreadable] db in
             let version = try db.cachedStatement(
                 sql: "\(VersionTable.subscription.select()) WHERE serial = ?")
-            let rows = try serials.compactMap {
-                try Row.fetchOne(version, arguments: [$0.stored])
-            }
+            let rows = try Row.fetchFirsts(
+                version, arguments: serials.map { serial -> StatementArguments in [serial.stored] }
+            ).compactMap { $0 }
             return try unreadable.readable(rows, in: "subscription") {
                 try SubscriptionVersion(row: $0)
             }
@@ -61,25 +102,30 @@ extension RelayStore {
     ) async throws -> [SubscriptionVersion] {
         try await read { [unreadable] db in
             let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
-                        container.environment
-                    FROM container
-                        JOIN user ON user.container = container.id
-                        JOIN subscription ON subscription.owner = user.id
-                    WHERE container.name = ? AND container.environment = ? AND user.name = ?
-                        AND database = ? AND ended IS NULL AND \(condition)
-                    ORDER BY subscriptionID
-                    """,
-                arguments: [
-                    owner.container.container.rawValue, owner.container.environment.rawValue,
-                    owner.user.rawValue, owner.database.rawValue,
-                ] + arguments)
+                db, sql: "\(Self.active) AND \(condition) ORDER BY subscriptionID",
+                arguments: Self.arguments(of: owner) + arguments)
             return try unreadable.readable(rows, in: "subscription") {
                 try SubscriptionVersion(row: $0)
             }
         }
+    }
+
+    /// The active subscriptions of one owner, whom ``arguments(of:)`` name.
+    private static let active = """
+        SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
+            container.environment
+        FROM container
+            JOIN user ON user.container = container.id
+            JOIN subscription ON subscription.owner = user.id
+        WHERE container.name = ? AND container.environment = ? AND user.name = ?
+            AND database = ? AND ended IS NULL
+        """
+
+    private static func arguments(of owner: SubscriptionOwner) -> StatementArguments {
+        [
+            owner.container.container.rawValue, owner.container.environment.rawValue,
+            owner.user.rawValue, owner.database.rawValue,
+        ]
     }
 }
 

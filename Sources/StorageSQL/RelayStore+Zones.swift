@@ -74,14 +74,12 @@ extension RelayStore {
         [container.id, place.database.rawValue, place.owner?.rawValue ?? ""]
     }
 
-    package func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
+    package func zones(_ zoneIDs: [ZoneID], of place: RecordPlace) async throws -> [ZoneMark?] {
         try await read { db in
-            guard let container = try db.containerIfKnown(place.container) else { return nil }
-            let shadowRows = ShadowRows(place: place, container: container)
-            let statement = try db.cachedStatement(
-                sql: "SELECT * FROM recordZone WHERE \(ShadowRows.zoneCondition)")
-            return try Row.fetchOne(statement, arguments: shadowRows.zone(zoneID))
-                .map(ZoneMark.init(row:))
+            guard let container = try db.containerIfKnown(place.container) else {
+                return [ZoneMark?](repeating: nil, count: zoneIDs.count)
+            }
+            return try ShadowRows(place: place, container: container).marks(of: zoneIDs, in: db)
         }
     }
 

@@ -48,14 +48,13 @@ struct RepeatedReads: Shadow {
     }
 
     func recordChanges(
-        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
-        _ bounds: PageBounds
-    ) async throws -> Page<ShadowRecord> {
-        try await store.recordChanges(in: zoneID, of: place, after: position, bounds)
+        in zones: [ZoneChangesQuestion], of place: RecordPlace, bytes: Int
+    ) async throws -> [ZoneChanges] {
+        try await store.recordChanges(in: zones, of: place, bytes: bytes)
     }
 
-    func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
-        try await store.zone(zoneID, of: place)
+    func zones(_ zoneIDs: [ZoneID], of place: RecordPlace) async throws -> [ZoneMark?] {
+        try await store.zones(zoneIDs, of: place)
     }
 
     func zonePage(

@@ -84,6 +84,38 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
+    @Test func `what changed in many zones is asked for together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let own = RecordPlace(
+            container: Sample.container, database: .private, owner: Self.alice)
+        let zones = (0..<200).compactMap { ZoneID(zoneName: "zone-\($0)") }
+        _ = try await store.createZones(zones, in: own)
+        let edits = zones.map { zone -> RecordEdit in
+            var edit = Self.create("r")
+            edit.recordID = RecordID(recordName: edit.recordID.recordName, zoneID: zone)
+            return edit
+        }
+        _ = try await store.modify(
+            edits, in: own, by: RecordEditor(userID: Self.alice, isServer: false),
+            atomicity: .independent, additions: [RecordTypeDefinition(Self.type, isInferred: true)],
+            at: Sample.moment(1))
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        try connection.begin()
+        let db = Database(connection)
+        let rows = ShadowRows(place: own, container: try db.container(Sample.container))
+        let before = connection.pipeline.roundTrips
+        let found = try ZoneChangesReading(
+            rows: rows, questions: zones.map { ZoneChangesQuestion($0, after: .start, rows: 200) },
+            db: db
+        ).run(within: 4 << 20)
+        #expect(connection.pipeline.roundTrips - before < 30)
+        #expect(found.compactMap(\.zone?.zoneID) == zones)
+        #expect(found.allSatisfy { $0.page.elements.count == 1 && !$0.page.hasMore })
+        connection.rollBack()
+        await store.close()
+    }
+
     /// All who write wait for a request that is one whole.
     @Test func `what the operations of one request ask is asked together`() async throws {
         let test = try TestPlace()

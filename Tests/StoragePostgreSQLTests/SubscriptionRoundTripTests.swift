@@ -46,6 +46,25 @@ struct SubscriptionRoundTripTests {
         await store.close()
     }
 
+    @Test func `those that are looked up are asked for together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let many = (1...200).map { Self.subscription($0, "a\($0)") }
+        _ = try await store.edit(
+            many.map { .create($0) }, of: Self.owner, atomicity: .allOrNothing,
+            at: Sample.moment(1))
+        let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
+        try connection.begin()
+        let db = Database(connection)
+        let before = connection.pipeline.roundTrips
+        let (found, unread) = try RelayStore.subscriptions(
+            named: many.map(\.id), of: Self.owner, bytes: 1 << 20, UnreadableRows(), in: db)
+        #expect(connection.pipeline.roundTrips - before < 20)
+        #expect(found.map(\.subscription) == many && unread.isEmpty)
+        connection.rollBack()
+        await store.close()
+    }
+
     @Test func `operations of one request hear of those before them`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()

@@ -57,12 +57,11 @@ struct RecordFeedRoutes: Sendable {
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
-        let zoneID = try caller.zoneID(body)
         let shown = try RecordJSON(body)
+        let question = try ZoneQuestion(
+            caller.zoneID(body), body, limit: body.resultsLimit(), caller, shown)
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
-            var room = Limits.maximumPageBytes
-            let limit = try body.resultsLimit()
-            let feed = try await feed(zoneID, body, limit, caller, shown, &room)
+            let feed = try await answers(to: [question], caller)[0].get()
             return RelayAnswer(json: .object(feed))
         }
     }
@@ -77,75 +76,48 @@ struct RecordFeedRoutes: Sendable {
         try calls.limits.check(zones.count, of: "zones")
         // Beside the zones it is each one's that has none.
         let limit = try body.resultsLimit()
-        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
-            let answers = try await feeds(zones, limit, request, caller, shown)
-            return RelayAnswer(json: ["zones": .array(answers)])
-        }
-    }
-
-    /// The feeds of several zones, which share the bytes of one page.
-    private func feeds(
-        _ zones: [JSONReader], _ limit: Int, _ request: RelayRequest, _ caller: RecordCaller,
-        _ shown: RecordJSON
-    ) async throws -> [JSONValue] {
-        var answers: [JSONValue] = []
-        var room = Limits.maximumPageBytes
-        for zone in zones {
-            let zoneID = try caller.listedZoneID(zone)
-            var entry: JSONObject = ["zoneID": caller.json(zoneID)]
-            do {
+        let zoneIDs = try zones.map { try caller.listedZoneID($0) }
+        let read = zip(zoneIDs, zones).map { zoneID, zone -> Result<ZoneQuestion, any Error> in
+            Result {
                 let view = shown.showing(try zone.strings("desiredKeys"))
                 let limit = try zone.resultsLimit(unless: limit)
-                entry.members.append(
-                    contentsOf: try await feed(zoneID, zone, limit, caller, view, &room).members
-                        .filter { $0.name != "zoneID" })
-            } catch {
-                entry.members.append(
-                    contentsOf: ErrorMapping(error).apiError.json(uuid: request.uuid).members)
+                return try ZoneQuestion(zoneID, zone, limit: limit, caller, view)
             }
-            answers.append(.object(entry))
         }
-        return answers
+        return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
+            var rest = try await answers(to: read.compactMap { try? $0.get() }, caller)[...]
+            let entries = zip(zoneIDs, read).map { zoneID, question -> JSONValue in
+                let answer = question.flatMap { _ in rest.removeFirst() }
+                return entry(answer, of: zoneID, caller, request)
+            }
+            return RelayAnswer(json: ["zones": .array(entries)])
+        }
     }
 
-    /// What changed in the zone since the token in `body`, as far as there is room.
-    private func feed(
-        _ zoneID: ZoneID, _ body: JSONReader, _ limit: Int, _ caller: RecordCaller,
-        _ shown: RecordJSON, _ room: inout Int
-    ) async throws -> JSONObject {
-        try await check(zoneID, caller)
-        guard try body.bool("reverse") != true else {
-            throw body.failure("reverse", "the relay tells changes in their order only")
+    private func entry(
+        _ answer: Result<JSONObject, any Error>, of zoneID: ZoneID, _ caller: RecordCaller,
+        _ request: RelayRequest
+    ) -> JSONValue {
+        var entry: JSONObject = ["zoneID": caller.json(zoneID)]
+        switch answer {
+        case .success(let feed):
+            entry.members.append(contentsOf: feed.members.filter { $0.name != "zoneID" })
+        case .failure(let error):
+            entry.members.append(
+                contentsOf: ErrorMapping(error).apiError.json(uuid: request.uuid).members)
         }
-        let part = "zone/\(zoneID.sealName)"
-        let numbers = try caller.numbers(try body.string("syncToken"), count: 2, of: part)
-        let since = numbers[0]
-        // What had been forgotten when a client began with nothing it never had.
-        let known = try await since > 0 ? LogPosition(numbers[1]) : memory(of: zoneID, caller)
-        let types = try body.strings("desiredRecordTypes").map {
-            Set($0.compactMap(RecordType.init(rawValue:)))
+        return .object(entry)
+    }
+
+    /// What changed in each zone, as far as one page holds it; a failure of a zone is its own.
+    private func answers(
+        to questions: [ZoneQuestion], _ caller: RecordCaller
+    ) async throws -> [Result<JSONObject, any Error>] {
+        let found = try await calls.shadow.recordChanges(
+            in: questions.map(\.change), of: caller.place, bytes: Limits.maximumPageBytes)
+        return zip(questions, found).map { question, changes in
+            Result { try question.answer(changes, caller) }
         }
-        var page = Page<ShadowRecord>([], hasMore: true)
-        if room > 0 {
-            page = try await calls.shadow.recordChanges(
-                in: zoneID, of: caller.place, after: LogPosition(since),
-                PageBounds(rows: limit, bytes: room))
-        }
-        if since > 0 {
-            try await checkMemory(of: zoneID, since: max(LogPosition(since), known), caller)
-        }
-        let records = page.elements.filter {
-            caller.mayRead($0) && types?.contains($0.recordType) != false
-        }
-        let entries = records.map { JSONValue.object(shown.record($0, for: caller)) }
-        room -= page.bytes
-        let last = page.elements.last?.position.rawValue ?? since
-        return [
-            "zoneID": caller.json(zoneID),
-            "records": .array(entries),
-            "syncToken": .string(caller.token([last, known.rawValue], of: part)),
-            "moreComing": .bool(page.hasMore),
-        ]
     }
 
     /// Which zones have something new.
@@ -161,25 +133,6 @@ struct RecordFeedRoutes: Sendable {
                 "moreComing": .bool(feed.hasMore),
             ])
         }
-    }
-
-    /// Refuses a token from before what the zone still remembers of records that have gone.
-    ///
-    /// It is asked after the records were read, so that what went in between is noticed.
-    private func checkMemory(
-        of zoneID: ZoneID, since position: LogPosition, _ caller: RecordCaller
-    ) async throws {
-        guard try await position < memory(of: zoneID, caller) else { return }
-        throw APIError.tokenExpired(
-            "it is older than what is remembered of records that have gone; begin again without "
-                + "one")
-    }
-
-    /// Up to where the zone may have forgotten what went.
-    private func memory(
-        of zoneID: ZoneID, _ caller: RecordCaller
-    ) async throws -> LogPosition {
-        try await calls.shadow.zone(zoneID, of: caller.place)?.prunedTo ?? .start
     }
 
     /// Refuses a zone that is not there; the default one always is.

@@ -47,17 +47,12 @@ struct ZoneRoutes: Sendable {
         let body = try request.jsonBody()
         let elements = try body.zones()
         try calls.limits.check(elements.count, of: "zones")
-        let feed = ZoneFeed(calls, caller)
-        var entries: [JSONValue] = []
-        for reader in elements {
-            let zoneID = try caller.listedZoneID(reader)
-            if let zone = try await feed.zone(zoneID) {
-                entries.append(.object(zone.json(for: caller)))
-            } else {
-                entries.append(
-                    APIError.zoneNotFound(zoneID).entry(
-                        "zoneID", caller.json(zoneID), uuid: request.uuid))
-            }
+        let zoneIDs = try elements.map { try caller.listedZoneID($0) }
+        let zones = try await ZoneFeed(calls, caller).zones(zoneIDs)
+        let entries = zip(zoneIDs, zones).map { zoneID, zone -> JSONValue in
+            if let zone { return .object(zone.json(for: caller)) }
+            return APIError.zoneNotFound(zoneID).entry(
+                "zoneID", caller.json(zoneID), uuid: request.uuid)
         }
         return answer(entries, request)
     }
@@ -208,20 +203,24 @@ struct ZoneFeed {
         return page
     }
 
-    /// A zone that is there; the default one always is, but in the shared database.
-    func zone(_ zoneID: ZoneID) async throws -> ZoneMark? {
-        if zoneID == .default, caller.place.database != .shared { return try await standard() }
-        let zone = try await calls.shadow.zone(zoneID, of: caller.place)
-        return zone?.isDeleted == false ? zone : nil
+    /// Zones that are there; the default one always is, but in the shared database.
+    func zones(_ zoneIDs: [ZoneID]) async throws -> [ZoneMark?] {
+        let known = try await calls.shadow.zones(zoneIDs, of: caller.place)
+        return zip(zoneIDs, known).map { zoneID, zone in
+            if let zone, !zone.isDeleted { return zone }
+            return zoneID == .default && caller.place.database != .shared ? Self.untouched : nil
+        }
     }
 
     private func standard() async throws -> ZoneMark {
         let known = try await calls.shadow.zone(.default, of: caller.place)
-        guard let known, !known.isDeleted else {
-            return ZoneMark(zoneID: .default, position: .start, edit: 0, isDeleted: false)
-        }
+        guard let known, !known.isDeleted else { return Self.untouched }
         return known
     }
+
+    /// The default zone before anything has changed in it.
+    private static let untouched = ZoneMark(
+        zoneID: .default, position: .start, edit: 0, isDeleted: false)
 
     /// Zones that changed, and a token for what changes afterwards.
     struct Changes {

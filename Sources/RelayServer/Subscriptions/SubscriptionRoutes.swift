@@ -128,36 +128,29 @@ struct SubscriptionRoutes: Sendable {
     private func find(
         _ ids: [SubscriptionID], of owner: SubscriptionOwner
     ) async throws -> [Found] {
+        // Who names one many times reads it once.
+        var named: Set<SubscriptionID> = []
+        let (active, unread) = try await registry.subscriptions(
+            named: ids.filter { named.insert($0).inserted }, of: owner,
+            bytes: Limits.maximumPageBytes)
+        let versions = Dictionary(
+            active.map { ($0.subscription.id, $0) }, uniquingKeysWith: { first, _ in first })
+        let isMissing = ids.contains { versions[$0] == nil && !unread.contains($0) }
+        let disabled = try await isMissing ? disabledByID(of: owner) : [:]
         var page = AnswerPage(limit: ids.count)
-        var found: [Found] = []
-        // Read once, and only if one of them is not active.
-        var disabled: [SubscriptionID: DisabledSubscription]?
-        for id in ids {
-            guard !page.isFull else {
-                found.append(.nothing(id, .answerIsFull))
-                continue
-            }
-            if let version = try await registry.subscription(id, of: owner) {
+        return ids.map { id -> Found in
+            guard !page.isFull, !unread.contains(id) else { return .nothing(id, .answerIsFull) }
+            if let version = versions[id] {
                 page.take(.object(version.json))
-                found.append(.active(version))
-                continue
+                return .active(version)
             }
-            let known: [SubscriptionID: DisabledSubscription]
-            if let disabled {
-                known = disabled
-            } else {
-                known = try await disabledByID(of: owner)
-            }
-            disabled = known
-            if let one = known[id] {
-                page.take(.object(one.json))
-                found.append(.disabled(one))
-            } else {
+            guard let one = disabled[id] else {
                 let error = APIError(.notFound, "there is no subscription \"\(id)\"")
-                found.append(.nothing(id, error))
+                return .nothing(id, error)
             }
+            page.take(.object(one.json))
+            return .disabled(one)
         }
-        return found
     }
 
     private func disabledByID(
@@ -226,9 +219,12 @@ struct SubscriptionRoutes: Sendable {
     private func saved(
         _ ids: [SubscriptionID], of owner: SubscriptionOwner
     ) async throws -> [SubscriptionID: SubscriptionVersion] {
-        var saved: [SubscriptionID: SubscriptionVersion] = [:]
-        for id in ids { saved[id] = try await registry.subscription(id, of: owner) }
-        return saved
+        // More than one request may save is not worth reading.
+        let found = try await registry.subscriptions(
+            named: ids, of: owner, bytes: 4 * Limits.maximumPageBytes
+        ).found
+        return Dictionary(
+            found.map { ($0.subscription.id, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// Reads what is to be saved, which may take long, and by a thread that gives way then.

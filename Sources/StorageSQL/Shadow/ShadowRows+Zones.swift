@@ -28,6 +28,14 @@ extension ShadowRows {
             holder: "\(place.database.rawValue)/\(place.owner?.rawValue ?? "")")
     }
 
+    /// Several zones, in their order, deleted or not, which are asked for together.
+    func marks(of zoneIDs: [ZoneID], in db: Database) throws -> [ZoneMark?] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT * FROM recordZone WHERE \(Self.zoneCondition)")
+        let rows = try Row.fetchFirsts(statement, arguments: zoneIDs.map { zone($0) })
+        return try rows.map { try $0.map(ZoneMark.init(row:)) }
+    }
+
     /// Live records of a zone, of every type.
     func liveRecords(
         of zoneID: ZoneID, limit: Int, in db: Database

@@ -36,6 +36,9 @@ package enum ShadowConformance {
         ConformanceCase(
             "of many records that are looked up, those beyond the bytes are told as unread",
             check: lookedUp),
+        ConformanceCase(
+            "what changed in many zones is told of each, as far as the bytes go",
+            check: changedInZones),
     ]
 
     static let container = Sample.container

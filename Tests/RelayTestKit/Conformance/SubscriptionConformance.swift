@@ -16,6 +16,9 @@ package enum SubscriptionConformance {
         ConformanceCase("what was active at a position is told exactly", check: activeVersions),
         ConformanceCase("one ID saved by many at once is saved once", check: racingCreates),
         ConformanceCase("a request of many operations keeps their order", check: manyAtOnce),
+        ConformanceCase(
+            "of many that are looked up, those beyond the bytes are told as unread",
+            check: lookedUp),
     ]
 
     static let ann = Sample.owner("ann")
@@ -43,6 +46,26 @@ package enum SubscriptionConformance {
         let entries = try await reopened.entries(after: .start, limit: 10)
         #expect(entries.map(\.body) == versions.map { .subscriptionSaved($0, replaced: nil) })
         #expect(entries.map(\.appendedAt) == Array(repeating: Sample.moment(9), count: 3))
+    }
+
+    static func lookedUp(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let many = (10..<50).map { Sample.subscription("s\($0)", artist: "artist-\($0)", of: ann) }
+        let saved = try await edit(store, many.map { .create($0) }).compactMap(\.savedVersion)
+        _ = try await edit(store, [.delete(many[1].id)])
+        _ = try await save(
+            Sample.subscription("other", artist: "artist-1", of: Sample.owner("bob")), in: store)
+        let others = ["nowhere", "other"].map { name -> SubscriptionID in Sample.identifier(name) }
+        let ids = many.map(\.id) + others
+        let all = try await store.subscriptions(named: ids, of: ann, bytes: 1 << 20)
+        let left = saved.filter { $0.subscription.id != many[1].id }
+        #expect(all.found.sorted { $0.serial < $1.serial } == left)
+        #expect(all.unread.isEmpty)
+        let one = try await store.subscriptions(named: ids, of: ann, bytes: 1)
+        #expect(one.found == [left[0]])
+        #expect(one.unread == Set(ids.dropFirst()))
+        let none = try await store.subscriptions(named: [], of: ann, bytes: 1)
+        #expect(none.found.isEmpty && none.unread.isEmpty)
     }
 
     static func manyAtOnce(_ factory: any StoreFactory) async throws {

@@ -49,17 +49,19 @@ package protocol Shadow: Sendable {
         _ scan: RecordScan, into initial: Value,
         _ step: @escaping @Sendable (inout Value, ScannedRecord) throws -> Bool
     ) async throws -> RecordSlice<Value>
-    /// The records of a zone that changed after `position`, deleted ones included, in the order of
-    /// their last change.
+    /// What changed in each of several zones, in the order of the questions, and the zones
+    /// themselves: all as of one commit.
+    ///
+    /// The pages have about `bytes` bytes of stored text together. Those for which no room is left
+    /// are empty and have more.
     func recordChanges(
-        in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
-        _ bounds: PageBounds
-    ) async throws -> Page<ShadowRecord>
+        in zones: [ZoneChangesQuestion], of place: RecordPlace, bytes: Int
+    ) async throws -> [ZoneChanges]
 
     // MARK: Zones
 
-    /// One zone, deleted or not; `nil` if there never was one.
-    func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark?
+    /// Several zones, in their order, deleted or not; `nil` for one that there never was.
+    func zones(_ zoneIDs: [ZoneID], of place: RecordPlace) async throws -> [ZoneMark?]
     /// The zones of a database that are there, after `zoneID`, ordered by owner and name.
     func zonePage(
         of place: RecordPlace, after zoneID: ZoneID?, _ bounds: PageBounds

@@ -38,6 +38,12 @@ package protocol SubscriptionRegistry: Sendable {
     func subscription(
         _ id: SubscriptionID, of owner: SubscriptionOwner
     ) async throws -> SubscriptionVersion?
+    /// Those of one owner's active subscriptions that have one of these IDs, in any order.
+    ///
+    /// Reading stops after about `bytes` bytes of stored text; the IDs of the others are unread.
+    func subscriptions(
+        named ids: [SubscriptionID], of owner: SubscriptionOwner, bytes: Int
+    ) async throws -> (found: [SubscriptionVersion], unread: Set<SubscriptionID>)
 }
 
 /// Whether a refused operation undoes its neighbours.
