@@ -19,7 +19,11 @@ package final class PostgresConnection: @unchecked Sendable {
     /// Which history the server writes, as far as whoever made the connection has asked.
     package var timeline: ServerTimeline?
 
-    /// Connects, which waits: only `connect_timeout` bounds it, and a look-up of a name waits too.
+    /// Connects, which waits.
+    ///
+    /// Each address of each host has the time that ``timeout(_:)`` says, also where a server takes
+    /// the connection and says nothing, or stops in the middle of signing in. A look-up of a name
+    /// waits too, as long as the machine's resolver does.
     ///
     /// - Parameters:
     ///   - parameters: what libpq is told.
@@ -32,6 +36,8 @@ package final class PostgresConnection: @unchecked Sendable {
         watch: @escaping @Sendable () -> Duration,
         isStopped: @escaping @Sendable () -> Bool
     ) throws {
+        var parameters = parameters
+        parameters["connect_timeout"] = Self.timeout(parameters["connect_timeout"])
         let pairs = parameters.sorted { $0.key < $1.key }
         guard
             let handle = Self.withTexts(
@@ -54,6 +60,22 @@ package final class PostgresConnection: @unchecked Sendable {
         self.watch = watch
         self.isStopped = isStopped
     }
+
+    /// How many seconds an address of a host has until it has let the session in, if a URL says so
+    /// or leaves it open.
+    ///
+    /// libpq takes 0 and less for no end, which nobody who waits would see: they get the longest
+    /// time, as whatever is longer.
+    package static func timeout(_ said: String?) -> String {
+        guard let seconds = said.flatMap({ Int($0.filter { !$0.isWhitespace }) }) else {
+            return "\(usualTimeout)"
+        }
+        return "\(seconds > 0 ? min(seconds, longestTimeout) : longestTimeout)"
+    }
+
+    private static let usualTimeout = 5
+    /// A server that starts TLS and asks a directory for the role needs less.
+    private static let longestTimeout = 60
 
     deinit {
         PQfinish(handle)

@@ -149,7 +149,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     ) -> [String: String] {
         let isNear = isLocal(beside: Self.defaults)
         var all: [String: String] = [
-            "application_name": "belfry", "connect_timeout": "5", "client_encoding": "UTF8",
+            "application_name": "belfry", "client_encoding": "UTF8",
             "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",
             "keepalives_count": "3", "tcp_user_timeout": "30000",
             // Of several hosts the one that is not a standby: a failover needs no new URL. One

@@ -374,7 +374,7 @@ struct ServedTests {
                     "preset": "postgres",
                     "follow": [
                         "url": .string(
-                            "host=127.0.0.1 port=\(server.port) dbname=x connect_timeout=0")
+                            "host=127.0.0.1 port=\(server.port) dbname=x connect_timeout=60")
                     ],
                 ])
             _ = try await relay.source("shop", is: "connecting")
