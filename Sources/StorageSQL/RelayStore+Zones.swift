@@ -90,7 +90,7 @@ extension RelayStore {
             try await write(of: place.container, changes: zones.count) { commit in
                 let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
-                return try zones.map { try shadowRows.create($0, in: commit) }
+                return try shadowRows.create(zones, in: commit)
             }
         }
     }

@@ -84,6 +84,24 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
+    @Test func `zones of one request are created together`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.transaction()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        let rows = ShadowRows(
+            place: RecordPlace(
+                container: Sample.container, database: .private, owner: Self.alice),
+            container: try commit.container(Sample.container))
+        let zones = (0..<200).compactMap { ZoneID(zoneName: "zone-\($0)") }
+        let before = connection.pipeline.roundTrips
+        let made = try rows.create(zones, in: commit)
+        #expect(connection.pipeline.roundTrips - before < 20)
+        #expect(made.map(\.zoneID) == zones)
+        connection.rollBack()
+        await store.close()
+    }
+
     @Test func `what changed in many zones is asked for together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()

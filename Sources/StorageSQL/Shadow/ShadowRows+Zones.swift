@@ -2,19 +2,29 @@ import RelayModel
 import Storage
 
 extension ShadowRows {
-    /// Creates a zone; one that is there stays.
+    /// Creates zones; one that is there stays.
     ///
-    /// - Throws: ``StorageError/overQuota(_:)``.
-    func create(_ zoneID: ZoneID, in commit: OpenCommit) throws -> ZoneMark {
-        if let known = try zone(zoneID, in: commit.db) { return known }
-        if let refusal = try refusal(of: zoneID, in: commit) {
+    /// - Returns: The zones as they are, in their order.
+    /// - Throws: ``StorageError/overQuota(_:)`` if there is no room for all of them.
+    func create(_ zoneIDs: [ZoneID], in commit: OpenCommit) throws -> [ZoneMark] {
+        let known = try marks(of: zoneIDs, in: commit.db)
+        var seen: Set<ZoneID> = []
+        let missing = zip(zoneIDs, known).filter { zoneID, mark in
+            mark?.isDeleted != false && seen.insert(zoneID).inserted
+        }
+        // One that was deleted has its row still.
+        let new = missing.filter { zoneID, mark in mark == nil && zoneID != .default }
+        if !new.isEmpty, let refusal = try refusal(ofNew: new.count, in: commit) {
             throw StorageError.overQuota(refusal)
         }
-        try save(zoneID, position: .start, in: commit.db)
-        guard let zone = try zone(zoneID, in: commit.db) else {
-            throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
+        for (zoneID, _) in missing { try save(zoneID, position: .start, in: commit.db) }
+        let zones = try missing.isEmpty ? known : marks(of: zoneIDs, in: commit.db)
+        return try zones.map { zone in
+            guard let zone, !zone.isDeleted else {
+                throw StorageError.damaged(path: "recordZone", reason: "a saved zone is absent")
+            }
+            return zone
         }
-        return zone
     }
 
     /// The quota that does not allow a zone that is new; one that was deleted has its row still.
@@ -23,8 +33,12 @@ extension ShadowRows {
         let statement = try commit.db.cachedStatement(
             sql: "SELECT 1 FROM recordZone WHERE \(Self.zoneCondition)")
         guard try Int.fetchOne(statement, arguments: zone(zoneID)) == nil else { return nil }
-        return try commit.ledger(of: container).refusal(
-            of: .zones, growingBy: Growth(number: 1),
+        return try self.refusal(ofNew: 1, in: commit)
+    }
+
+    private func refusal(ofNew count: Int, in commit: OpenCommit) throws -> QuotaRefusal? {
+        try commit.ledger(of: container).refusal(
+            of: .zones, growingBy: Growth(number: count),
             holder: "\(place.database.rawValue)/\(place.owner?.rawValue ?? "")")
     }
 

@@ -22,7 +22,7 @@ extension ShadowConformance {
                 additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
         }
         let gone = try #require(ZoneID(zoneName: "none"))
-        let asked = zones + [.default, gone, zones[0]]
+        let asked: [ZoneID] = zones + [ZoneID.default, gone, zones[0]]
         func changes(
             after position: LogPosition = .start, rows: Int = 200, bytes: Int = 4 << 20
         ) async throws -> [ZoneChanges] {
@@ -31,7 +31,8 @@ extension ShadowConformance {
                 bytes: bytes)
         }
         let all = try await changes()
-        #expect(all.compactMap(\.zone?.zoneID) == zones + [.default, zones[0]])
+        let there: [ZoneID] = zones + [ZoneID.default, zones[0]]
+        #expect(all.compactMap(\.zone?.zoneID) == there)
         let marks = try await store.zones(asked, of: own)
         #expect(all.map(\.zone) == marks && marks[41] == nil)
         let counts = all.map(\.page.elements.count)
@@ -53,6 +54,27 @@ extension ShadowConformance {
         #expect(cut[20].page.elements.count == 1 && cut[20].page.hasMore)
         #expect(cut.prefix(20).map(\.page.elements.count) == Array(counts.prefix(20)))
         #expect(cut.dropFirst(21).allSatisfy { $0.page.elements.isEmpty && $0.page.hasMore })
+    }
+
+    static func createdTogether(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let zones = (0..<100).compactMap { ZoneID(zoneName: "zone-\($0)") }
+        let first = try await store.createZones([zones[3], zones[5]], in: own)
+        let gone = try await store.deleteZone(
+            zones[5], in: own, by: editor, limit: 32, from: nil, at: Sample.moment(2))
+        #expect(gone == .done)
+        let asked: [ZoneID] = [ZoneID.default] + zones + [zones[0], ZoneID.default]
+        let made = try await store.createZones(asked, in: own)
+        #expect(made.map(\.zoneID) == asked && made.allSatisfy { !$0.isDeleted })
+        #expect(made[4] == first[0] && made[6] != first[1])
+        #expect(made[0] == made[102] && made[1] == made[101])
+        // Each has a number of its own, in their order, after those that were there.
+        let edits = made.prefix(101).filter { $0.zoneID != zones[3] }.map(\.edit)
+        #expect(edits == edits.sorted() && Set(edits).count == 100)
+        #expect(try await store.createZones(asked, in: own) == made)
+        let found = try await store.zones(asked, of: own)
+        #expect(found.compactMap { $0 } == made)
+        #expect(try await store.createZones([], in: own).isEmpty)
     }
 
     private static func count(of zone: Int) -> Int {

@@ -39,6 +39,9 @@ package enum ShadowConformance {
         ConformanceCase(
             "what changed in many zones is told of each, as far as the bytes go",
             check: changedInZones),
+        ConformanceCase(
+            "zones that are created together are there, and those that were stay",
+            check: createdTogether),
     ]
 
     static let container = Sample.container
