@@ -186,16 +186,22 @@ extension RelayStore {
                     SELECT deviceID FROM device WHERE serial = ?1
                     UNION ALL SELECT deviceID FROM pastDevice WHERE serial = ?1 LIMIT 1
                     """)
+            let subscriptions = try Row.fetchFirsts(
+                findSubscription,
+                arguments: receipts.map { receipt -> StatementArguments in
+                    [receipt.subscriptionSerial.stored]
+                })
+            let devices = try Row.fetchFirsts(
+                findDevice,
+                arguments: receipts.map { receipt -> StatementArguments in
+                    [receipt.deviceSerial.stored]
+                })
             var fates: [DeliveryID: DigestFate] = [:]
-            for receipt in receipts {
-                let subscription = try Row.fetchOne(
-                    findSubscription, arguments: [receipt.subscriptionSerial.stored])
-                let device = try String.fetchOne(
-                    findDevice, arguments: [receipt.deviceSerial.stored])
-                guard let subscription, let device else { continue }
+            for (receipt, names) in zip(receipts, zip(subscriptions, devices)) {
+                guard let subscription = names.0, let device = names.1 else { continue }
                 let group = HeldGroup(
                     owner: subscription["ownerName"], subscription: subscription["name"],
-                    device: device)
+                    device: device[0])
                 fates[receipt.deliveryID] = try DigestFate.of(
                     group, subscription["container"], heldAt: receipt.at, in: db)
             }

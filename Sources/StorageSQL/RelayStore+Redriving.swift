@@ -51,8 +51,9 @@ extension RelayStore {
         guard !ids.isEmpty else { return [] }
         return try await read { db in
             let find = try db.cachedStatement(sql: "SELECT 1 FROM retry WHERE deliveryID = ?")
-            return Set(
-                try ids.filter { try Int.fetchOne(find, arguments: [$0.stored]) != nil })
+            let found = try Row.fetchFirsts(
+                find, arguments: ids.map { id -> StatementArguments in [id.stored] })
+            return Set(zip(ids, found).filter { $0.1 != nil }.map(\.0))
         }
     }
 

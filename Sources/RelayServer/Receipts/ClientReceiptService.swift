@@ -112,11 +112,14 @@ struct ClientReceiptService: Sendable {
             }
             findByPosition(&notifications, marking)
             try await findInInbox(&notifications)
+            var receipts: [Int: DeliveryReceipt] = [:]
             for (position, ids) in deliveries where position != nil {
-                try await find(ids, at: position, allowance)
+                try await find(ids, at: position, allowance, into: &receipts)
             }
-            try await findAmongNewest(
-                notifications, deliveries[LogPosition?.none] ?? [:], allowance)
+            try await find(
+                deliveries[LogPosition?.none] ?? [:], at: nil, allowance, into: &receipts)
+            try await place(receipts)
+            try await findAmongNewest(notifications, allowance)
         }
 
         func isCut(_ index: Int) -> Bool { cut.contains(index) }
@@ -146,7 +149,8 @@ struct ClientReceiptService: Sendable {
 
         /// Finds pushes among the receipts of one change, or the newest.
         private mutating func find(
-            _ ids: [Int: DeliveryID], at position: LogPosition?, _ allowance: QueryAllowance
+            _ ids: [Int: DeliveryID], at position: LogPosition?, _ allowance: QueryAllowance,
+            into found: inout [Int: DeliveryReceipt]
         ) async throws {
             guard !ids.isEmpty else { return }
             try Task.checkCancellation()
@@ -155,11 +159,17 @@ struct ClientReceiptService: Sendable {
             let receipts = try await registry.receipts(
                 amongNewest: ClientReceiptService.mostReceipts, at: position
             ) { wanted.contains($0.deliveryID) }
-            let holders = try await registry.holders(
-                ofDevices: Set(receipts.map(\.deviceSerial)))
             for (index, id) in ids {
-                guard let receipt = receipts.first(where: { $0.deliveryID == id }),
-                    let holder = holders[receipt.deviceSerial], holder.owner == user
+                found[index] = receipts.first { $0.deliveryID == id }
+            }
+        }
+
+        /// Takes those of the receipts that are of the user's devices.
+        private mutating func place(_ receipts: [Int: DeliveryReceipt]) async throws {
+            let holders = try await registry.holders(
+                ofDevices: Set(receipts.values.map(\.deviceSerial)))
+            for (index, receipt) in receipts {
+                guard let holder = holders[receipt.deviceSerial], holder.owner == user
                 else { continue }
                 found[index] = Place(
                     position: receipt.ordinal.position, device: holder.device,
@@ -167,13 +177,11 @@ struct ClientReceiptService: Sendable {
             }
         }
 
-        /// Finds what was named without its position: pushes, and notifications by the pushes that
-        /// the user's devices got.
+        /// Finds notifications that were named without their position, by the pushes that the
+        /// user's devices got.
         private mutating func findAmongNewest(
-            _ notifications: [Int: UUIDBytes], _ deliveries: [Int: DeliveryID],
-            _ allowance: QueryAllowance
+            _ notifications: [Int: UUIDBytes], _ allowance: QueryAllowance
         ) async throws {
-            try await find(deliveries, at: nil, allowance)
             guard !notifications.isEmpty else { return }
             try Task.checkCancellation()
             guard !allowance.isOver else { return cut.formUnion(notifications.keys) }
