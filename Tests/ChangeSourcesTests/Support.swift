@@ -38,6 +38,8 @@ func describe(_ item: DecodedItem) -> String {
     case .parked(let parked): return "parked: \(parked.path): \(parked.reason)"
     case .refused(let path, let reason): return "refused: \(path): \(reason)"
     case .change(let change, let key): return describe(change) + describe(key)
+    case .ended(let ended):
+        return "ended: \(ended.types.map(\.rawValue).sorted()) before \(ended.version)"
     }
 }
 

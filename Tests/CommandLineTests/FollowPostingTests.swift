@@ -66,6 +66,16 @@ import Testing
         #expect(said == .not(.relayRefuses("413")))
     }
 
+    @Test(arguments: [
+        (#"{"results":[{"status":"unfinished","deleted":2000}]}"#, true),
+        (#"{"results":[{"status":"complete","deleted":3}]}"#, false),
+        (#"{"results":[{"status":"parked","number":1}]}"#, false), ("", false),
+    ]) func `the end of a snapshot is posted again while there is more to delete`(
+        body: String, isUnfinished: Bool
+    ) {
+        #expect(FollowPosting.isUnfinished(Array(body.utf8)) == isUnfinished)
+    }
+
     @Test func `what the relay refuses is said`() {
         let body = #"{"reason":"there is no source \"s\""}"#
         #expect(

@@ -20,6 +20,8 @@ final class Followed: Sendable {
         var attempts = 0
         var words: [String] = []
         var sentences: [String] = []
+        /// The ends of snapshots that came, taken or not.
+        var ends: [SnapshotEnd] = []
         /// How many requests are refused before one is taken.
         var refusals = 0
 
@@ -68,8 +70,20 @@ final class Followed: Sendable {
                     seen.words.append(status.word)
                     seen.sentences.append(status.sentence)
                 }
-            }
+            },
+            end: { [self] end in take(end) }
         ) { [self] rows in { [self] in take(rows) } }
+    }
+
+    private func take(_ end: SnapshotEnd) -> RowsTaken {
+        let isRefused = state.withLock { state in
+            state.seen.refusals > 0
+        }
+        change { seen in
+            seen.ends.append(end)
+            if isRefused { seen.refusals -= 1 }
+        }
+        return isRefused ? .not(.relayUnreachable("it is away")) : .taken
     }
 
     private func take(_ rows: [FollowedRow]) -> RowsTaken {

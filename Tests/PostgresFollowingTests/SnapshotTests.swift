@@ -124,7 +124,7 @@ struct SnapshotTests {
         let take: PreparedRows = { .not(refusal) }
         let follower = try PostgresFollower(
             try server.settings(name), clock: ContinuousClock(),
-            now: { Timestamp(seconds: 1_700_000_000) }, changed: { _ in }
+            now: { Timestamp(seconds: 1_700_000_000) }, changed: { _ in }, end: { _ in .taken }
         ) { _ in take }
         await #expect(throws: refusal) { try await follower.run() }
     }

@@ -64,6 +64,11 @@ import Testing
                 + "zoneName,recordType,recordName)>(?,?,?,?,?,?))"
         ),
         (
+            UnseenRecords.sliceStatement, "shadowRecord",
+            "SEARCH shadowRecord USING PRIMARY KEY (container=? AND (database,owner,zoneOwner,"
+                + "zoneName,recordType,recordName)>(?,?,?,?,?,?))"
+        ),
+        (
             CourierStep.addressStatement, "device",
             "SEARCH device USING INDEX deviceActiveID (container=? AND deviceID=? AND owner=?)"
         ),

@@ -89,6 +89,7 @@ extension ChangeSource {
         do throws(JSONContractError) {
             switch try read(item) {
             case .ignored(let reason): return [.ignored(reason: reason)]
+            case .ended(let end): return [self.item(of: end)]
             case .changes(let changes):
                 reported = changes
                 return try map(

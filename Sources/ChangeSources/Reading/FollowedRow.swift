@@ -178,6 +178,8 @@ extension FollowedRow {
 extension SourceItem {
     /// Reads the change that a follower posted.
     func followedRow() throws(JSONContractError) -> Reading {
-        .changes([try FollowedRow(try reader()).reported(path: path)])
+        let reader = try self.reader()
+        if let end = try SnapshotEnd(reader) { return .ended(end) }
+        return .changes([try FollowedRow(reader).reported(path: path)])
     }
 }

@@ -87,6 +87,8 @@ enum Reading {
     /// Changes beside one that cannot be reported, which must not hold up the others.
     case partly([ReportedChange], JSONContractError)
     case ignored(String)
+    /// All rows of a snapshot have been reported.
+    case ended(SnapshotEnd)
 }
 
 /// One element of a body, and its context.

@@ -145,6 +145,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             let tables = try catalogue.tablesWithOutbox()
             guard !tables.isEmpty else { throw FollowProblem.outboxEmpty }
             guard settings.takesSnapshot else { return nil }
+            let last = try settledNumber()
             try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             let row = try connection.query("SELECT pg_current_snapshot(), gen_random_uuid()").first
             guard let seen = row?.text(0), let attempt = row?.text(1) else {
@@ -153,13 +154,46 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             snapshot = seen
             return SnapshotReader(
                 connection, origin: "\(state.identity)/\(attempt)/snapshot",
-                version: state.firstNumber - 1 &+ base, tables: tables, types: types
+                version: last &+ base, tables: tables, types: types
             ) { [catalogue] id in
                 let tables = try catalogue.tablesWithOutbox()
                 guard let table = tables.first(where: { $0.relation.id == id }) else { return nil }
                 return (table: table, types: try catalogue.types())
             }
         }
+    }
+
+    /// A number with which all up to it have ended: a snapshot that is taken now has all of them,
+    /// and none beyond it needs to be in it.
+    ///
+    /// It is the version of the snapshot's rows. A snapshot that is begun anew has a higher one if
+    /// anything was changed since, and so tells which kept records it did not contain. Without the
+    /// wait, a change with a lower number could be committed afterwards, and would be taken for
+    /// older than the snapshot.
+    private func settledNumber() throws -> Int64 {
+        guard let last = try catalogue.lastOutboxNumber() else { return state.firstNumber - 1 }
+        var writers = try catalogue.outboxWriters()
+        let began = watch()
+        defer { memory.change { $0.status.warning = nil } }
+        while !writers.isEmpty {
+            guard !memory.isStopped else { throw CancellationError() }
+            if watch() - began > Self.patience {
+                let writer = try catalogue.outboxWriter(among: writers)
+                memory.change { $0.status.warning = Self.heldUp(by: writer) }
+            }
+            connection.wait(toRead: false, for: Self.pause)
+            writers.formIntersection(try catalogue.outboxWriters())
+        }
+        return max(last, state.firstNumber - 1)
+    }
+
+    /// The wait between two looks at transactions that have not ended, and how long they may last
+    /// before that is said.
+    private static let (pause, patience) = (Duration.milliseconds(50), Duration.seconds(3))
+
+    private static func heldUp(by writer: String) -> String {
+        "The rows as they are are read when the transactions that have changed followed tables "
+            + "have ended: one is still open (\(writer)); end it."
     }
 
     /// Its one connection is in the middle of the rows; an outbox is looked at behind them.

@@ -148,25 +148,13 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             guard let number = found.first?.first?.flatMap({ Int64($0) }) else { return false }
             // Looked at after the number was seen: whoever took a lower one is among them, or is
             // seen from here on.
-            barrier = (number, try writers(), watch())
+            barrier = (number, try catalogue.outboxWriters(), watch())
         }
         guard let barrier else { return false }
         if barrier.writers.isEmpty { return true }
-        let left = barrier.writers.intersection(try writers())
+        let left = barrier.writers.intersection(try catalogue.outboxWriters())
         self.barrier?.writers = left
         return left.isEmpty
-    }
-
-    /// The transactions that have written to the outbox and have not ended.
-    private func writers() throws -> Set<String> {
-        let rows = try connection.query(
-            """
-            SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation'
-            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-            AND relation = 'belfry.outbox'::regclass AND mode = 'RowExclusiveLock'
-            AND pid IS DISTINCT FROM pg_backend_pid() AND granted
-            """)
-        return Set(rows.compactMap { $0.text(0) })
     }
 
     /// Deletes what the relay has.
@@ -205,7 +193,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         isAsleep = true
         // Who wrote before it was said has ended, and is seen now.
         let left = try connection.query("SELECT EXISTS (SELECT FROM belfry.outbox)")
-        if left.first?.first == "f", try writers().isEmpty { return true }
+        if left.first?.first == "f", try catalogue.outboxWriters().isEmpty { return true }
         try wakeUp()
         return false
     }
@@ -237,15 +225,8 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     /// What is said of a transaction that holds up others.
     private func heldUp() throws -> String? {
         guard let barrier, watch() - barrier.since > Self.patience else { return nil }
-        let rows = try connection.query(
-            """
-            SELECT pid FROM pg_locks
-            WHERE virtualtransaction = ANY ($1::text[]) AND locktype = 'relation'
-            AND relation = 'belfry.outbox'::regclass LIMIT 1
-            """, ["{\(barrier.writers.sorted().map { "\"\($0)\"" }.joined(separator: ","))}"])
-        // What was prepared for a second phase belongs to no process.
-        let holder = try rows.first?.first.flatMap { $0 }.map { try catalogue.holder($0) }
-        return "A transaction that has changed followed tables (\(holder ?? "a prepared one")) is "
+        let holder = try catalogue.outboxWriter(among: barrier.writers)
+        return "A transaction that has changed followed tables (\(holder)) is "
             + "open for more than \((watch() - barrier.since).components.seconds) s: what was "
             + "committed after it began waits for its end."
     }

@@ -25,6 +25,10 @@ package enum RowsTaken: Sendable, Hashable {
 /// Takes rows that were prepared into the relay; it may be asked again until they are taken.
 package typealias PreparedRows = @Sendable () async -> RowsTaken
 
+/// Has the relay delete what it kept of tables and a snapshot did not contain, and returns once that
+/// is done.
+package typealias SnapshotEnding = @Sendable (SnapshotEnd) async -> RowsTaken
+
 /// Follows one PostgreSQL database, by a slot or an outbox, for as long as it runs.
 package final class PostgresFollower: Sendable {
     private let settings: FollowSettings
@@ -34,6 +38,7 @@ package final class PostgresFollower: Sendable {
     private let watch: @Sendable () -> Duration
     private let now: @Sendable () -> Timestamp
     private let prepare: @Sendable ([FollowedRow]) async -> PreparedRows
+    private let end: SnapshotEnding
     private let changed: @Sendable (FollowStatus) -> Void
 
     /// The first wait before another attempt, and the longest.
@@ -46,6 +51,7 @@ package final class PostgresFollower: Sendable {
     ///   - clock: measures waits.
     ///   - now: the time of day.
     ///   - changed: is told of each new state.
+    ///   - end: takes the end of a snapshot; it may be asked again.
     ///   - prepare: does all for rows that can be done while those before them are being taken,
     ///     and returns what takes them into the relay, all in one request.
     /// - Throws: ``FollowProblem`` if the process has no descriptor left.
@@ -53,6 +59,7 @@ package final class PostgresFollower: Sendable {
         _ settings: FollowSettings, clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp,
         changed: @escaping @Sendable (FollowStatus) -> Void,
+        end: @escaping SnapshotEnding,
         prepare: @escaping @Sendable ([FollowedRow]) async -> PreparedRows
     ) throws {
         guard let wake = PostgresWake(), let thread = PostgresThread() else {
@@ -63,6 +70,7 @@ package final class PostgresFollower: Sendable {
         self.now = now
         self.changed = changed
         self.prepare = prepare
+        self.end = end
         self.thread = thread
         watch = Self.watch(clock)
         memory = FollowMemory(FollowStatus(since: now()), wake: wake)
@@ -182,6 +190,12 @@ package final class PostgresFollower: Sendable {
             enter(.takingSnapshot(table: table, rows: rows))
             memory.change { $0.outstanding += 1 }
             try await hand(over: batch, await prepare(batch.rows))
+        }
+        // Before the slot is made to last: whoever is killed meanwhile begins anew, and ends anew.
+        let parts = try await thread.run { reader.end.parts }
+        for part in parts {
+            memory.change { $0.outstanding += 1 }
+            try await hand(over: RowBatch()) { [end] in await end(part) }
         }
     }
 

@@ -23,6 +23,8 @@ final class SnapshotReader: @unchecked Sendable {
     /// Whether there is something to go back to behind each table.
     private var hasSavepoint = false
     private var count = 0
+    /// The tables that were read to their end.
+    private var ended: [SnapshotEnd.Table] = []
 
     /// A table as it is now, and the types that users made.
     typealias RenewedTable = (table: Catalogue.PublishedTable, types: TypeCatalogue)
@@ -72,8 +74,19 @@ final class SnapshotReader: @unchecked Sendable {
             }
             if let batch = try read() { return batch }
             try leave()
+            if let relation = shape?.relation {
+                ended.append(SnapshotEnd.Table(schema: relation.schema, name: relation.name))
+            }
             shape = nil
         }
+    }
+
+    /// What is said of the tables once all rows are in the relay.
+    ///
+    /// A table that could not be read any more, as one that was dropped meanwhile, is not among
+    /// them.
+    var end: SnapshotEnd {
+        SnapshotEnd(database: connection.database, tables: ended, version: version)
     }
 
     /// Rows of the table, at most as many as a request holds; `nil` if there are no more.

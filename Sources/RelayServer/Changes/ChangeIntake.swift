@@ -8,6 +8,18 @@ struct ChangeIntake: Sendable {
     let shadow: any Shadow
     let registry: any ParkedChangeRegistry
     let turns: ContainerTurns
+    private let sweeps: SnapshotSweeps
+
+    init(
+        log: any IntakeLog, shadow: any Shadow, registry: any ParkedChangeRegistry,
+        turns: ContainerTurns
+    ) {
+        self.log = log
+        self.shadow = shadow
+        self.registry = registry
+        self.turns = turns
+        sweeps = SnapshotSweeps(log)
+    }
 
     /// Changes of a batch as they are appended.
     struct Prepared: Sendable {
@@ -80,6 +92,17 @@ struct ChangeIntake: Sendable {
             case .ignored(let reason): results.addIgnored(reason: reason)
             case .parked(let body):
                 results.add(parked: numbers.popFirst() ?? 0, body)
+            case .ended(let ended):
+                // A request does the work of one part.
+                guard batch.items.count == 1 else {
+                    results.addRefusal(path: "", reason: "the end of a snapshot is posted alone")
+                    continue
+                }
+                let sweep = SnapshotSweep(
+                    container: container, source: source.name, types: ended.types,
+                    version: ended.version)
+                let swept = try await sweeps.goOn(sweep, by: turns, at: now)
+                results.addEnd(isComplete: swept.isComplete, deleted: swept.deleted)
             }
         }
         if results.conflicts > 0, source.onUnmappable == .park, let webhook = webhook?() {

@@ -15,6 +15,8 @@ struct ChangeResults: Sendable {
     private(set) var older = 0
     /// Changes that are in the log now, and are the newest of their records.
     private(set) var applied = 0
+    /// Whether the end of a snapshot is to be reported again, because there is more to delete.
+    private(set) var isUnfinished = false
     /// Why the rest of them did not go in, if they came too fast: the sender is to repeat all.
     private(set) var throttling: APIError?
 
@@ -57,6 +59,15 @@ struct ChangeResults: Sendable {
     mutating func addIgnored(reason: String) {
         ignored += 1
         entries.append(["status": "ignored", "reason": .string(reason)])
+    }
+
+    /// A snapshot has ended, and records that it did not contain were deleted.
+    mutating func addEnd(isComplete: Bool, deleted: Int) {
+        isUnfinished = isUnfinished || !isComplete
+        entries.append([
+            "status": isComplete ? "complete" : "unfinished",
+            "deleted": .integer(Int64(clamping: deleted)),
+        ])
     }
 
     mutating func add(parked number: UInt64, _ body: ParkedBody) {

@@ -211,7 +211,8 @@ package final class SourceFollowers: Sendable {
                     guard restored != nil, status.state == .following else { return }
                     adopted.withLock { _ = $0.insert(place) }
                     news.continuation.yield()
-                }
+                },
+                end: { [self] end in await take(end, from: place) }
             ) { [self] rows in await prepare(rows, from: place) }
             let clock = world.clock
             let task = Task {
@@ -295,15 +296,38 @@ package final class SourceFollowers: Sendable {
             if let failure = results.failure { return refused(failure, place, at: now) }
             ledger.noteAccepted(place.source, of: place.container, results, at: now)
             return results.older > 0 ? .takenAsOlder(results.older) : .taken
-        } catch is CancellationError {
-            return .not(.relayUnreachable("it is ending"))
         } catch {
-            let answer = ErrorMapping(error).apiError
-            guard [408, 429].contains(answer.httpStatus) || answer.httpStatus >= 500 else {
-                return refused(answer, place, at: now)
-            }
-            return .not(.relayUnreachable(answer.reason))
+            return outcome(of: error, place, at: now)
         }
+    }
+
+    /// Takes the end of a snapshot, part by part until all is deleted that it did not contain.
+    private func take(_ end: SnapshotEnd, from place: SourcePlace) async -> RowsTaken {
+        do {
+            while true {
+                try Task.checkCancellation()
+                let source = try await registry.source(place.source, of: place.container)
+                guard let source else { return .not(.relayRefuses("the source was deleted")) }
+                let current = try sources.source(source)
+                let results = try await intake.take(
+                    current.decode(end), from: current, of: place.container, at: world.now())
+                if !results.isUnfinished { return .taken }
+            }
+        } catch {
+            return outcome(of: error, place, at: world.now())
+        }
+    }
+
+    /// What becomes of what was to be taken when `error` was thrown.
+    private func outcome(
+        of error: any Error, _ place: SourcePlace, at now: Timestamp
+    ) -> RowsTaken {
+        if error is CancellationError { return .not(.relayUnreachable("it is ending")) }
+        let answer = ErrorMapping(error).apiError
+        guard [408, 429].contains(answer.httpStatus) || answer.httpStatus >= 500 else {
+            return refused(answer, place, at: now)
+        }
+        return .not(.relayUnreachable(answer.reason))
     }
 
     /// The rows as they would have been posted: what is kept of changes that conflict.

@@ -56,7 +56,7 @@ struct FileLineReader: Sendable {
             case .parked(let parked): throw APIError(.badRequest, parked.reason)
             case .refused(let path, let reason):
                 throw APIError(.badRequest, path.isEmpty ? reason : "\(path): \(reason)")
-            case .ignored: break
+            case .ignored, .ended: break
             }
         }
         return changes

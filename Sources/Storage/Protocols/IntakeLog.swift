@@ -23,6 +23,18 @@ package protocol IntakeLog: Sendable {
         _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
         source: SourceName, at now: Timestamp
     ) async throws -> [AppendOutcome]
+
+    /// Looks at some of a container's records after `place`, and deletes those that a snapshot did
+    /// not contain, each as a change that fires.
+    ///
+    /// A part reads some thousand records and deletes some tens of them. A sweep that is begun anew
+    /// after a crash finds the rest. A record that changed since has a version that is not lower,
+    /// and stays.
+    ///
+    /// - Throws: ``StorageError`` if nothing was deleted: no room, or the log is closed.
+    func sweepPart(
+        _ sweep: SnapshotSweep, after place: SweepPlace?, at now: Timestamp
+    ) async throws -> SweptPart
 }
 
 extension IntakeLog {

@@ -188,7 +188,8 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         let log = FollowLog(logger)
         do {
             let follower = try PostgresFollower(
-                try settings(), clock: World.real.clock, now: World.real.now, changed: log.note
+                try settings(), clock: World.real.clock, now: World.real.now, changed: log.note,
+                end: { end in await posting.post(end) }
             ) { rows in posting.prepare(rows) }
             let services: [any Service] = [
                 LoopService { try await follower.run() },

@@ -83,7 +83,37 @@ struct FollowPosting: Sendable {
         return older > 0 ? .takenAsOlder(older) : .taken
     }
 
+    /// Posts the end of a snapshot until the relay has deleted all that it did not contain.
+    func post(_ end: SnapshotEnd) async -> RowsTaken {
+        let body = [UInt8(ascii: "[")] + JSONValue.object(end.json).utf8 + [UInt8(ascii: "]")]
+        while !Task.isCancelled {
+            let answer = await exchange(body)
+            if case .not = answer.rows { return answer.rows }
+            guard Self.isUnfinished(answer.body) else { return .taken }
+        }
+        return .not(.relayUnreachable("it is ending"))
+    }
+
+    /// Whether an answer says that there is more to delete, and that it is to be asked again.
+    static func isUnfinished(_ body: [UInt8]) -> Bool {
+        guard case .object(let object)? = try? JSONValue(stored: body),
+            case .array(let results)? = object["results"]
+        else { return false }
+        return results.contains { result in
+            guard case .object(let members) = result else { return false }
+            return members["status"] == .string("unfinished")
+        }
+    }
+
     private func send(_ body: [UInt8]) async -> Answer {
+        let answer = await exchange(body)
+        return (answer.status, answer.rows)
+    }
+
+    /// Posts a body; 0 is the status where there is no answer.
+    private func exchange(
+        _ body: [UInt8]
+    ) async -> (status: Int, rows: RowsTaken, body: [UInt8]) {
         var request = HTTPClientRequest(url: source.url)
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
@@ -97,14 +127,16 @@ struct FollowPosting: Sendable {
             if let place = response.redirection {
                 let problem =
                     "\(source.url) redirects to \(place): give the URL of the source itself"
-                return (Int(response.status.code), .not(.relayRefuses(problem)))
+                return (Int(response.status.code), .not(.relayRefuses(problem)), [])
             }
             let bytes = try await response.body.collect(upTo: 4 * 1024 * 1024)
             answer = (Int(response.status.code), Array(bytes.readableBytesView))
         } catch {
-            return (0, .not(.relayUnreachable("\(source.url): \(ReachingFailure(error))")))
+            let problem = "\(source.url): \(ReachingFailure(error))"
+            return (0, .not(.relayUnreachable(problem)), [])
         }
-        return (answer.status, Self.outcome(answer.status, answer.body, at: source.url))
+        let outcome = Self.outcome(answer.status, answer.body, at: source.url)
+        return (answer.status, outcome, answer.body)
     }
 
     /// Returns what an answer says about the rows.

@@ -42,6 +42,8 @@ package enum ShadowConformance {
         ConformanceCase(
             "zones that are created together are there, and those that were stay",
             check: createdTogether),
+        ConformanceCase(
+            "what a completed snapshot did not contain is deleted, and nothing else", check: swept),
     ]
 
     static let container = Sample.container

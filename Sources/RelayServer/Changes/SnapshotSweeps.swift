@@ -1,0 +1,57 @@
+import RelayModel
+import Storage
+import Synchronization
+
+/// Deletes what completed snapshots did not contain, part by part, and remembers how far it is.
+///
+/// A sweep reads all that a container keeps. One request does a bounded part of it, and the
+/// follower asks again until all is done. After a restart of the relay a sweep begins anew; what is
+/// deleted stays so.
+final class SnapshotSweeps: Sendable {
+    private struct Owner: Hashable {
+        let container: ContainerKey
+        let source: SourceName
+    }
+
+    private let log: any IntakeLog
+    /// How far the last sweep of each source has come; those that are done are not here.
+    private let places = Mutex<[Owner: (sweep: SnapshotSweep, place: SweepPlace)]>([:])
+
+    /// The parts of one request: each reads 5000 rows, or deletes 32 records, in some hundredths of
+    /// a second, and a follower waits a minute for the answer.
+    private static let partsAtOnce = 40
+
+    init(_ log: any IntakeLog) {
+        self.log = log
+    }
+
+    /// Does the next part of a sweep.
+    ///
+    /// - Returns: Whether it is complete, and how many records this call has deleted.
+    func goOn(
+        _ sweep: SnapshotSweep, by turns: ContainerTurns, at now: Timestamp
+    ) async throws -> (isComplete: Bool, deleted: Int) {
+        let owner = Owner(container: sweep.container, source: sweep.source)
+        var place = places.withLock { places in
+            places[owner].flatMap { $0.sweep == sweep ? $0.place : nil }
+        }
+        var deleted = 0
+        for _ in 0..<Self.partsAtOnce {
+            let start = place
+            let part = try await turns.run(
+                of: sweep.container, changes: 1, besides: { $0.deleted - 1 }, last: { $0.last }
+            ) {
+                try await log.sweepPart(sweep, after: start, at: now)
+            }
+            deleted += part.deleted
+            place = part.next
+            note(place, of: sweep, for: owner)
+            if place == nil { return (true, deleted) }
+        }
+        return (false, deleted)
+    }
+
+    private func note(_ place: SweepPlace?, of sweep: SnapshotSweep, for owner: Owner) {
+        places.withLock { $0[owner] = place.map { (sweep, $0) } }
+    }
+}

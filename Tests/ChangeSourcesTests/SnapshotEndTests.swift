@@ -1,0 +1,46 @@
+import RelayModel
+import Testing
+
+@testable import ChangeSources
+
+/// The end of a snapshot, as a follower reports it.
+@Suite struct SnapshotEndTests {
+    private static let end = SnapshotEnd(
+        database: "shop",
+        tables: [
+            SnapshotEnd.Table(schema: "public", name: "orders"),
+            SnapshotEnd.Table(schema: "public", name: "logs"),
+        ], version: 7)
+
+    private static func posted(_ mapping: String) throws -> [String] {
+        decoded(
+            try source("postgres", mapping: mapping), webhook(JSONValue.object(end.json).text))
+    }
+
+    @Test func `the types of the tables end, whether it is posted or handed over`() throws {
+        let mapping = #"{"recordTypes": {"public.orders": "Order"}, "ignoredTables": ["logs"]}"#
+        #expect(try Self.posted(mapping) == [#"ended: ["Order"] before 7"#])
+        let batch = try source("postgres", mapping: mapping).decode(Self.end)
+        #expect(batch.items.map(describe) == [#"ended: ["Order"] before 7"#])
+    }
+
+    @Test func `nothing follows where the version is not that of the snapshot`() throws {
+        let reason = "ignored: no record type of the snapshot has the versions of its rows"
+        #expect(try Self.posted(#"{"version": {"column": "changed_at"}}"#) == [reason])
+        // Of two tables that make one type, one is enough.
+        let shared = #"""
+            {"recordTypes": {"public.orders": "Order", "public.logs": "Order"},
+             "tables": {"logs": {"version": {"column": "changed_at"}}}}
+            """#
+        #expect(try Self.posted(shared) == [reason])
+    }
+
+    @Test func `many tables end in parts`() {
+        var end = Self.end
+        end.tables = (0..<2500).map { SnapshotEnd.Table(schema: "public", name: "t\($0)") }
+        #expect(end.parts.map(\.tables.count) == [1000, 1000, 500])
+        #expect(end.parts.flatMap(\.tables) == end.tables)
+        end.tables = []
+        #expect(end.parts == [])
+    }
+}
