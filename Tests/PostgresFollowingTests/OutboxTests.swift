@@ -304,6 +304,40 @@ struct OutboxTests {
         }
     }
 
+    /// Who writes may have set otherwise how names and amounts are written, and how texts are read.
+    @Test func `rows are written the same whatever the session has set that changes them`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            "CREATE TABLE t (id int PRIMARY KEY, r regclass, m money, v text)")
+        try server.sql("ALTER DATABASE \(name) SET lc_monetary = 'POSIX'")
+        let rows = try await Followed().follow(try server.outbox(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            for (id, level) in [(1, "READ COMMITTED"), (2, "REPEATABLE READ")] {
+                try server.sql(
+                    """
+                    SET quote_all_identifiers = on; SET lc_monetary = 'C';
+                    SET standard_conforming_strings = off; SET escape_string_warning = off;
+                    BEGIN ISOLATION LEVEL \(level);
+                    INSERT INTO t VALUES (\(id), 'pg_class', '1.5', E'a\\\\b'); COMMIT
+                    """, in: name)
+            }
+            await followed.until { $0.rows.count == 2 }
+            return followed.seen.rows
+        }
+        #expect(
+            rows.map(line)
+                == (1...2).map { id in
+                    #"create t[id] - {"id":\#(id),"m":"$1.50","r":"pg_class","v":"a\\b"}"#
+                })
+        let settings = try server.sql(
+            "SELECT array_to_string(proconfig, ';') FROM pg_proc WHERE proname = 'note_change'",
+            in: name)
+        // The database's, and not that of whoever writes.
+        #expect(settings.contains("lc_monetary=POSIX"), "\(settings)")
+    }
+
     @Test func `the function of an outbox that another version made is replaced`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")

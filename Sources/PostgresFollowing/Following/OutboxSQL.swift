@@ -117,12 +117,17 @@ package struct OutboxSQL: Sendable {
         ]
     }
 
-    /// Says who the function runs as and how values are written as text, and what it does.
+    /// Says who the function runs as and how values are written as text, and what it does: whatever
+    /// the session that writes has set.
+    ///
+    /// An amount of `money` can only be written as the database means it: its locale says how many
+    /// digits are behind the point. So the function keeps that of the session which makes it.
     static let function = """
         CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
         SET datestyle = 'ISO, MDY' SET intervalstyle = 'postgres' SET timezone = 'UTC'
-        SET extra_float_digits = 3 SET bytea_output = 'hex' AS $$\(functionBody)$$
+        SET extra_float_digits = 3 SET bytea_output = 'hex' SET quote_all_identifiers = off
+        SET standard_conforming_strings = on SET lc_monetary FROM CURRENT AS $$\(functionBody)$$
         """
 
     /// Whether an outbox has this function in another form, which is no later one, and who asks may
@@ -140,7 +145,7 @@ package struct OutboxSQL: Sendable {
 
     /// One more each time that the function is changed, or outboxes that are there keep the one
     /// before; `OutboxFunctionTests` holds the text to it.
-    static let functionVersion = 1
+    static let functionVersion = 2
 
     /// What the function does, as PostgreSQL keeps it.
     static let functionBody = #"""
