@@ -52,6 +52,18 @@ import Testing
         #expect(diagnosis.state == .ok)
     }
 
+    @Test func `a slot that a failover would end is told of, though all is well`() throws {
+        let diagnosis = try Self.checkup([
+            (
+                #""lastAccepted": "2026-11-23T11:58:00Z""#,
+                #""following": {"state": "following", "verdict": "well", "lacksFailover": true, "#
+                    + #""sentence": "Following. Mark the slot.", "since": "2026-11-22T12:00:00Z"}"#
+            )
+        ]).diagnosis
+        #expect(diagnosis.state == .ok)
+        #expect(diagnosis.findings.contains { $0.text.contains("Mark the slot.") })
+    }
+
     @Test func `a relay without a container is told what to do first`() throws {
         let overview: JSONValue = ["now": "2026-11-23T12:00:01Z", "containers": []]
         let diagnosis = Checkup(overview: overview, now: Self.now, isRunning: true).diagnosis

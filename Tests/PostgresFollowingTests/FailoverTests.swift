@@ -169,6 +169,84 @@ struct FailoverTests {
         #expect(follower.status.namedNobody?.contains("(2 so far)") == true)
     }
 
+    @Test func `a slot that is made outlasts a failover, and one that does not is told of`()
+        async throws
+    {
+        let server = try PostgresServer.shared()
+        guard try Self.knowsFailoverSlots(server) else { return }
+        let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
+        let settings = try server.settings(name)
+        let slot = "FROM pg_replication_slots WHERE slot_name = '\(name)'"
+        let followed = Followed()
+        try await followed.run(settings) { follower in
+            await followed.until { $0.words.last == "following" }
+            #expect(try server.sql("SELECT failover \(slot)") == "t")
+            #expect(!follower.status.lacksFailover)
+            #expect(!follower.status.sentence.contains("ALTER_REPLICATION_SLOT"))
+        }
+        try await server.wait(
+            for: "1", of: "SELECT count(pg_drop_replication_slot(slot_name)) \(slot) AND NOT active"
+        )
+        try server.sql("SELECT pg_create_logical_replication_slot('\(name)', 'pgoutput')", in: name)
+        let again = Followed()
+        try await again.run(settings) { follower in
+            await again.until { $0.words.last == "following" }
+            #expect(follower.status.sentence.contains("ALTER_REPLICATION_SLOT"))
+            #expect(follower.status.word == "following")
+        }
+    }
+
+    private static func knowsFailoverSlots(_ server: PostgresServer) throws -> Bool {
+        (Int(try server.sql("SHOW server_version_num")) ?? 0) >= 170_000
+    }
+
+    /// A standby that keeps a copy of the slot, as the page says that it is set up.
+    @Test func `after a failover a standby's copy of the slot is followed from where it was`()
+        async throws
+    {
+        guard try Self.knowsFailoverSlots(try PostgresServer.shared()) else { return }
+        let (first, second) = try Self.pair()
+        defer { second.end() }
+        try first.sql("SELECT pg_create_physical_replication_slot('standby')")
+        for (setting, value) in [
+            ("primary_slot_name", "standby"), ("sync_replication_slots", "on"),
+            ("hot_standby_feedback", "on"),
+            ("primary_conninfo", "host=\(first.folder) user=postgres dbname=postgres"),
+        ] {
+            try second.sql("ALTER SYSTEM SET \(setting) = '\(value)'")
+        }
+        try second.sql("SELECT pg_reload_conf()")
+        let followed = Followed()
+        try await followed.run(try Self.settings(first, second, outbox: false)) { _ in
+            await followed.until { $0.words.last == "following" }
+            var count = 1
+            // The copy is kept once the slot has moved past where the standby's log begins.
+            while try second.sql(
+                "SELECT count(*) FROM pg_replication_slots WHERE synced AND NOT temporary") != "1"
+            {
+                count += 1
+                try first.sql("INSERT INTO t VALUES (\(count), 'before')")
+                try Task.checkCancellation()
+            }
+            let before = count
+            await followed.until { $0.rows.count == before }
+            try await second.wait(
+                for: "t", of: "SELECT pg_last_wal_replay_lsn() >= '\(try Self.written(first))'")
+            try second.sql("SELECT pg_promote()")
+            first.end()
+            await followed.until {
+                $0.words.last == "following" && $0.words.contains("unreachable")
+            }
+            try second.sql("INSERT INTO t VALUES (0, 'after')")
+            await followed.until { $0.rows.last?.after?.fields["id"] == .integer(0) }
+        }
+        let seen = followed.seen
+        #expect(!seen.words.contains("slotMissing") && !seen.words.contains("slotMoved"))
+        // What the copy was behind by comes again, in the same places.
+        let ids = Set(seen.rows.compactMap { $0.after?.fields["id"] })
+        #expect(ids.count > 1 && Set(seen.rows.map(\.position)).count == ids.count)
+    }
+
     /// From 17 on, of a slot of which standbys have copies.
     @Test func `a server that waits for a standby that is away is said`() async throws {
         let other = try PostgresServer.shared()

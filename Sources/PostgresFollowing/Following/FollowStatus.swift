@@ -37,6 +37,9 @@ package struct FollowStatus: Sendable, Hashable {
     package var behindBytes: UInt64?
     /// What the server keeps of its log for the slot, or what the outbox takes, in bytes.
     package var retainedBytes: UInt64?
+    /// Whether the slot would be missing after a failover, though the server could have standbys
+    /// keep a copy of it.
+    package var lacksFailover = false
     /// What is said of tables of which the server refuses changes, because of what is published.
     package var refusing: String?
     /// What the server says that should be thought about.
@@ -97,6 +100,14 @@ extension FollowStatus {
             + "ALTER PUBLICATION … SET (publish = 'insert, update, delete, truncate') tells all."
     }
 
+    /// What is said of a slot that no standby keeps a copy of.
+    private var missedByStandbys: String? {
+        guard lacksFailover else { return nil }
+        return "The slot is not marked to outlast a failover, and no standby keeps a copy of it: "
+            + "while nobody follows, mark it with ALTER_REPLICATION_SLOT … (FAILOVER) over a "
+            + "replication connection."
+    }
+
     /// The word for the state.
     package var word: String {
         switch state {
@@ -116,7 +127,8 @@ extension FollowStatus {
                 + (concern.map { " \($0)" } ?? "")
         case .following:
             concern
-                ?? (["Following."] + [namedNobody, leftOut, new].compactMap { $0 })
+                ?? (["Following."]
+                + [namedNobody, leftOut, new, missedByStandbys].compactMap { $0 })
                 .joined(separator: " ")
         case .waiting(let problem): problem.advice
         }

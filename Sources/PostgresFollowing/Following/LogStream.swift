@@ -273,6 +273,7 @@ final class LogStream: RowStream, @unchecked Sendable {
         memory.change { memory in
             memory.status.behindBytes = slot.behindBytes
             memory.status.retainedBytes = slot.retainedBytes
+            memory.status.lacksFailover = slot.lacksFailover
             memory.status.valuesLeftOut += leftOut
             memory.status.warning = warning
         }

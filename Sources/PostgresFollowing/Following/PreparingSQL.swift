@@ -49,6 +49,7 @@ package struct PreparingSQL {
             -- The slot is made by `belfry follow postgres --make`, which begins with the rows as
             -- they are. To begin without them:
             -- SELECT pg_create_logical_replication_slot(\(slot.quotedText), 'pgoutput');
+            -- From PostgreSQL 17 on with failover => true, so that standbys can keep a copy of it.
             """
     }
 }

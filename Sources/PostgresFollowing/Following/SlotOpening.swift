@@ -266,8 +266,22 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             try catalogue.copySlot(temporary, to: settings.slot)
             // It would keep the server's log from here on for as long as the connection lasts.
             try log.query("DROP_REPLICATION_SLOT \(temporary.quotedName)")
+            try mark(by: log)
         }
         self.temporary = nil
+    }
+
+    /// Marks the slot as one that outlasts a failover, where the server knows such slots: a
+    /// temporary one cannot be, and a copy is not.
+    ///
+    /// Where the server refuses, the slot is followed all the same, and the status says it.
+    private func mark(by log: PostgresConnection) throws {
+        guard try catalogue.slot(settings.slot)?.lacksFailover == true else { return }
+        do {
+            try log.query("ALTER_REPLICATION_SLOT \(settings.slot.quotedName) (FAILOVER)")
+        } catch let error as PostgresError where !error.state.isEmpty {
+            // A managed server may not let it.
+        }
     }
 
     /// Looks what was taken out of the publication, and put back, while nobody followed: the server
@@ -287,8 +301,13 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         guard let log else { throw FollowProblem.slotMissing(settings.slot) }
         return try ServerAccess.told {
             // What the slot says is taken, and the server may first speak of places before it.
-            if let confirmed = try catalogue.slot(settings.slot)?.confirmed {
-                memory.change { $0.confirmed = max($0.confirmed, confirmed) }
+            if let slot = try catalogue.slot(settings.slot) {
+                memory.change { memory in
+                    if let confirmed = slot.confirmed {
+                        memory.confirmed = max(memory.confirmed, confirmed)
+                    }
+                    memory.status.lacksFailover = slot.lacksFailover
+                }
             }
             if let publication = try catalogue.publication(settings.publication) {
                 memory.change { $0.publication = publication }

@@ -193,8 +193,7 @@ extension Checkup {
                 check: check, state: .ok,
                 text: "\(name): \(following.words(["state"])) since "
                     + following.words(["since"])
-                    // What was told all the same, and not as it was meant.
-                    + (following.count(["authorsUnread"]) > 0 ? ". \(words)" : ""))
+                    + (isRemarkable(following) ? ". \(words)" : ""))
         case .broken?:
             return Finding(
                 check: check, state: .fail, text: "\(name): \(words)",
@@ -204,6 +203,12 @@ extension Checkup {
                 check: check, state: .warn, text: "\(name): \(words)",
                 next: "belfry sources show \(name) \(flags(container))")
         }
+    }
+
+    /// Whether a sentence about what is well says more than that.
+    private func isRemarkable(_ following: JSONValue) -> Bool {
+        // What was told all the same, and not as it was meant; what a failover would end.
+        following.count(["authorsUnread"]) > 0 || following.member(["lacksFailover"]) != nil
     }
 
     /// Whether a follower does not come to follow, though nothing says no.

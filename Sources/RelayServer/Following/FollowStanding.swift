@@ -67,6 +67,7 @@ enum FollowStanding: Sendable, Hashable {
         object["rows"] = .integer(Int64(clamping: status.rows))
         object["valuesLeftOut"] = .integer(Int64(clamping: status.valuesLeftOut))
         object["rowsOlder"] = .integer(Int64(clamping: status.rowsOlder))
+        if status.lacksFailover { object["lacksFailover"] = true }
         object["authorsUnread"] = .integer(Int64(clamping: status.authorsUnread))
         object["confirmed"] = status.confirmed.map { .string($0.description) }
         object["lastCommit"] = status.lastCommit.map { .string($0.iso8601) }
