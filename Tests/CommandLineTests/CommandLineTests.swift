@@ -129,6 +129,15 @@ import Testing
             "error: no container: give --container, or start belfry dev\n"),
         Refusal("containers create", code: 64, "Error: Missing expected argument '--container"),
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
+        Refusal(
+            "deliveries drop -c c --all --reason BadTopic", code: 64,
+            "Error: --all is for all: leave out deliveries and --reason\n"),
+        Refusal("log level --minutes 5", code: 64, "Error: --minutes needs a level\n"),
+        Refusal(
+            "restore copy.sqlite --config belfry.json", code: 64, "Error: --config needs --from: "),
+        Refusal(
+            "changes list -c c --type Artwork --record Todo/t2", code: 64,
+            "Error: --record is of the type Todo, and --type is Artwork\n"),
         Refusal("sources set shop -c c", code: 64, "Error: one of --preset, --follow and"),
         Refusal(
             "no-such-command", code: 64,

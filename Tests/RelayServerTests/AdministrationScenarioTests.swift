@@ -288,6 +288,9 @@ import Testing
             let none = try await relay.admin(
                 .post, Self.container + "/deadLetters/redrive", "{}")
             #expect(none["reason"] == #"one of ids, reason and "all": true is required"#)
+            let both = try await relay.admin(
+                .post, Self.container + "/deadLetters/drop", #"{"all":true,"reason":"x"}"#)
+            #expect(both["reason"] == "all: cannot be given together with ids or reason")
             let all = try await relay.admin(
                 .post, Self.container + "/deadLetters/drop", #"{"all":true}"#)
             #expect(all.json == ["dropped": 0])

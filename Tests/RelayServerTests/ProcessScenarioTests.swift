@@ -59,8 +59,8 @@ import Testing
         #expect(try await call(#"{"level":null}"#).status == 200)
         #expect(levels.level == .info)
         for body in [
-            "{}", #"{"level":"loud"}"#, #"{"level":"debug","minutes":0}"#, #"{"level":7}"#,
-            #"{"level":"debug","hours":1}"#,
+            "{}", #"{"level":null,"minutes":5}"#, #"{"level":"loud"}"#,
+            #"{"level":"debug","minutes":0}"#, #"{"level":7}"#, #"{"level":"debug","hours":1}"#,
         ] {
             await #expect(throws: (any Error).self, "\(body)") { try await call(body) }
         }

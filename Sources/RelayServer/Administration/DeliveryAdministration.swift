@@ -124,5 +124,9 @@ struct DeadLetterChoice {
         guard ids != nil || reason != nil || isAll else {
             throw APIError(.badRequest, "one of ids, reason and \"all\": true is required")
         }
+        // It would be narrowed to these, and somebody waits for all.
+        guard !isAll || ids == nil && reason == nil else {
+            throw APIError(.badRequest, "all: cannot be given together with ids or reason")
+        }
     }
 }

@@ -34,6 +34,9 @@ struct ProcessAdministration: AdministrationTable {
         }
         let span = minutes.map { Duration.seconds($0 * 60) }
         if value == .null {
+            guard minutes == nil else {
+                throw APIError(.badRequest, "minutes: cannot be given with the level null")
+            }
             levels.set(nil)
         } else {
             guard case .string(let word) = value,

@@ -29,10 +29,18 @@ extension ChangesCommand {
                 var answer: JSONObject = ["change": change, "explained": explained]
                 if case .object(let object) = deliveries {
                     answer["deliveries"] = object["deliveries"]
+                    answer["before"] = object["before"]
                 }
                 let text = try Self.text(change, explained, deliveries)
-                return CommandOutput(.object(answer), .text(text))
+                return CommandOutput(.object(answer), .text(text), remark: more(deliveries))
             }
+        }
+
+        /// Names the command that lists the deliveries that are not shown, if there may be more.
+        private func more(_ deliveries: JSONValue) -> String? {
+            guard case .string(let place)? = deliveries.member(["before"]) else { return nil }
+            return "There may be more: belfry deliveries list --position \(position) --before "
+                + place
         }
 
         /// Explains the change for the named user's subscriptions, or else for those that
@@ -62,7 +70,10 @@ extension ChangesCommand {
             let sentence =
                 fired.isEmpty
                 ? "No push was made for it; belfry changes show \(position) --user USER says why."
-                : "Pushes were made for these subscriptions."
+                : fired.count > Self.mostExplained
+                    ? "Pushes were made for \(fired.count) subscriptions or more, of which these are "
+                        + "explained."
+                    : "Pushes were made for these subscriptions."
             return [
                 "sentence": .string(sentence), "explanations": .array(explanations),
                 "others": .integer(0),

@@ -160,6 +160,9 @@ struct DeadLetterOptions: ParsableArguments {
         guard !ids.isEmpty || reason != nil || all else {
             throw ValidationError("name deliveries, or give --reason or --all")
         }
+        guard !all || ids.isEmpty && reason == nil else {
+            throw ValidationError("--all is for all: leave out deliveries and --reason")
+        }
     }
 
     var body: JSONValue {

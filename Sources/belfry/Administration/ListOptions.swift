@@ -25,6 +25,11 @@ struct RecordOptions: ParsableArguments {
     @Option(help: "Only those of records of this type.") var type: String?
     @Option(help: "Only those of this record, as Type/name.") var record: RecordArgument?
 
+    func validate() throws {
+        guard let type, let record, type != record.type else { return }
+        throw ValidationError("--record is of the type \(record.type), and --type is \(type)")
+    }
+
     var query: [(String, String?)] {
         [("recordType", record?.type ?? type), ("record", record?.name)]
     }

@@ -28,6 +28,12 @@ struct LogCommand: AsyncParsableCommand {
         @Option(help: "After this many minutes the configuration's level is in force again.")
         var minutes: Int64?
 
+        func validate() throws {
+            guard level != nil || minutes == nil else {
+                throw ValidationError("--minutes needs a level")
+            }
+        }
+
         func run() async throws {
             var body: JSONObject = ["level": level.map { .string($0) } ?? .null]
             body["minutes"] = minutes.map { .integer($0) }

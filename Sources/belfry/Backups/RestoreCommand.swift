@@ -54,6 +54,9 @@ struct RestoreCommand: AsyncParsableCommand {
         if copy != nil, at != nil {
             throw ValidationError("--at needs --from: a single copy is of one moment")
         }
+        guard from != nil || config == nil else {
+            throw ValidationError("--config needs --from: it says how the backups are reached")
+        }
         _ = try moment()
     }
 
