@@ -132,6 +132,10 @@ import Testing
         Refusal(
             "deliveries drop -c c --all --reason BadTopic", code: 64,
             "Error: --all is for all: leave out deliveries and --reason\n"),
+        Refusal("containers set -c c", code: 64, "Error: name a setting to change\n"),
+        Refusal(
+            "sources set shop -c c --follow off --slot s", code: 64,
+            "Error: --follow off ends the following: leave out its other options\n"),
         Refusal("log level --minutes 5", code: 64, "Error: --minutes needs a level\n"),
         Refusal(
             "restore copy.sqlite --config belfry.json", code: 64, "Error: --config needs --from: "),

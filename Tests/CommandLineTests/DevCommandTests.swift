@@ -114,7 +114,7 @@ import Testing
     @Test func `a folder without a name is not the one where it is called`() async throws {
         let run = try await BuiltBelfry.run(["dev", "--port", "0", "--folder", ""])
         #expect(run.code == 64)
-        #expect(run.complaint.hasPrefix("Error: --folder: the name of a folder is expected\n"))
+        #expect(run.complaint.hasPrefix("Error: --folder must not be empty\n"))
     }
 
     @Test func `other commands find it by themselves while it runs, and no longer`() async throws {

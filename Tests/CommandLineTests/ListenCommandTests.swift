@@ -158,7 +158,7 @@ import Testing
         (["--forward-to", "localhost"], "is not an URL"),
         (["--forward-to", "localhost:3000/a"], "; did you mean http://localhost:3000/a?"),
         (["--forward-to", "http://127.0.0.1:99999/"], "is not an URL"),
-        (["--forward-to", "http://a/", "--only", "match"], "--only leaves them out"),
+        (["--forward-to", "http://a/", "--only", "match"], "but --only leaves them out"),
         (["--only", "pushes"], "pushes"),
     ]) func `what cannot be meant is refused`(arguments: [String], part: String) async throws {
         let run = try await BuiltBelfry.run(["listen"] + arguments)

@@ -83,7 +83,9 @@ struct ContainersCommand: AsyncParsableCommand {
         @OptionGroup var settings: ContainerSettingsOptions
 
         func run() async throws {
-            try await options.make(.setContainer, container.parts, body: try settings.body())
+            let body = try settings.body()
+            guard body != [:] else { throw ValidationError("name a setting to change") }
+            try await options.make(.setContainer, container.parts, body: body)
         }
     }
 }

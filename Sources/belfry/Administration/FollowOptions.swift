@@ -32,6 +32,12 @@ struct FollowOptions: ParsableArguments {
     @Option(help: "Warn as soon as the server keeps this many megabytes for it (default: 1024).")
     var warnMegabytes: Int64?
 
+    func validate() throws {
+        let others: [Any?] = [publication, slot, outbox, make, snapshot, warnMegabytes]
+        guard url == "off", others.contains(where: { $0 != nil }) || !tables.isEmpty else { return }
+        throw ValidationError("--follow off ends the following: leave out its other options")
+    }
+
     /// Whether any of the options is given.
     var isGiven: Bool { definition != nil }
 

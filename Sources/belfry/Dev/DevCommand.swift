@@ -49,7 +49,7 @@ struct DevCommand: AsyncParsableCommand {
         transform: { text in
             guard let level = Logger.Level(rawValue: text) else {
                 throw ValidationError(
-                    "\"\(text)\" is no level of the log; they are \(Self.levels)")
+                    "\"\(text)\" is no log level; it must be one of \(Self.levels)")
             }
             return level
         })
@@ -59,7 +59,7 @@ struct DevCommand: AsyncParsableCommand {
 
     func validate() throws {
         if once, seed != nil {
-            throw ValidationError("--once runs the printed commands, and no --seed")
+            throw ValidationError("--once runs the printed commands: leave out --seed")
         }
         // The relay's own error would name its own options.
         for (option, port) in [("--port", port ?? 0), ("--admin-port", adminPort)]
@@ -68,7 +68,7 @@ struct DevCommand: AsyncParsableCommand {
         }
         // Probably an unset shell variable. Without this check, the current folder would be used.
         if folder?.isEmpty == true {
-            throw ValidationError("--folder: the name of a folder is expected")
+            throw ValidationError("--folder must not be empty")
         }
         // A folder with the name `~` would be created here.
         if let folder, folder == "~" || folder.hasPrefix("~/") {

@@ -83,14 +83,14 @@ struct FollowPostgresCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard FollowDefinition.isSlotName(slot) else {
-            throw ValidationError("--slot: 1 to 63 of a–z, 0–9 and _ are allowed")
+            throw ValidationError("--slot must be 1 to 63 of a–z, 0–9 and _")
         }
         guard (1...63).contains(publication.utf8.count) else {
-            throw ValidationError("--publication: 1 to 63 bytes are allowed")
+            throw ValidationError("--publication must have 1 to 63 bytes")
         }
         guard Logger.Level(rawValue: logLevel) != nil else {
             let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ValidationError("--log-level: \(levels) are allowed")
+            throw ValidationError("--log-level must be one of \(levels)")
         }
         guard !drop || outbox else { throw ValidationError("--drop needs --outbox") }
         guard !outbox || drop || !(make || printSql) || !tables.isEmpty else {

@@ -43,10 +43,11 @@ struct ListenCommand: AsyncParsableCommand {
 
     func validate() throws {
         if options.database != nil {
-            throw ValidationError("--database: only a running relay can be listened to")
+            throw ValidationError("--database does not fit here: events come from a running relay")
         }
         if forwardTo != nil, !only.isEmpty, !only.contains(.push) {
-            throw ValidationError("--forward-to posts pushes, and --only leaves them out")
+            throw ValidationError(
+                "--forward-to posts pushes, but --only leaves them out: add --only push")
         }
         if let forwardTo { _ = try PushForwarding.url(forwardTo) }
     }
