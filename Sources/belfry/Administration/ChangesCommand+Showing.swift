@@ -67,17 +67,22 @@ extension ChangesCommand {
                     // The subscription no longer exists. Its deliveries are shown anyway.
                 }
             }
-            let sentence =
-                fired.isEmpty
-                ? "No push was made for it; belfry changes show \(position) --user USER says why."
-                : fired.count > Self.mostExplained
-                    ? "Pushes were made for \(fired.count) subscriptions or more, of which these are "
-                        + "explained."
-                    : "Pushes were made for these subscriptions."
             return [
-                "sentence": .string(sentence), "explanations": .array(explanations),
-                "others": .integer(0),
+                "sentence": .string(sentence(for: fired.count)),
+                "explanations": .array(explanations), "others": .integer(0),
             ]
+        }
+
+        /// Returns the sentence above the explanations, if pushes were made for `count` subscriptions.
+        private func sentence(for count: Int) -> String {
+            switch count {
+            case 0:
+                "No push was made for it; belfry changes show \(position) --user USER says why."
+            case ...Self.mostExplained: "Pushes were made for these subscriptions."
+            default:
+                "Pushes were made for \(count) subscriptions or more; of these, "
+                    + "\(Self.mostExplained) are explained."
+            }
         }
 
         /// Returns the subscriptions that deliveries were made for, each with its user, once each.

@@ -33,7 +33,7 @@ struct ContainersCommand: AsyncParsableCommand {
             let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
             // Without this remark, it would look as if these containers had no settings.
             let remark =
-                "Of a container in another shard, only the name is known: ask that one with --shard."
+                "Of a container in another shard, only the name is known: ask it with --shard."
             return CommandOutput(
                 .object(object),
                 .table(AdministrationCall.List(member: "containers", columns: columns)),
