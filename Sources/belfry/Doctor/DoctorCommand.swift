@@ -54,7 +54,7 @@ struct DoctorCommand: AsyncParsableCommand {
             let overview = try await client.make(.overview)
             let answered = World.real.now()
             let middle = asked.advanced(by: answered.duration(since: asked) / 2)
-            return try examined(overview, at: middle, file)
+            return examined(overview, at: middle, file)
         }
         if let backups {
             checkup.backup = try await FoundBackups.look(at: backups, config: options.config)
@@ -70,7 +70,7 @@ struct DoctorCommand: AsyncParsableCommand {
     /// The judgement; `file` is the relay's store as far as the configuration here says.
     private func examined(
         _ overview: JSONValue, at now: Timestamp, _ file: String?
-    ) throws -> Checkup {
+    ) -> Checkup {
         var checkup = Checkup(overview: overview, now: now, isRunning: options.database == nil)
         checkup.config = options.config.map { " --config \(Checkup.quoted($0))" } ?? ""
         checkup.bounds.backupAge = .seconds(backupHours * 3600)
