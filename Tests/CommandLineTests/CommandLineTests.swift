@@ -132,6 +132,9 @@ import Testing
         Refusal(
             "deliveries drop -c c --all --reason BadTopic", code: 64,
             "Error: --all is for all: leave out deliveries and --reason\n"),
+        Refusal(
+            "changes list -c c --admin-token x --shard b", code: 64,
+            "Error: --shard does not fit here: the call goes to the shard of the container\n"),
         Refusal("containers set -c c", code: 64, "Error: name a setting to change\n"),
         Refusal(
             "sources set shop -c c --follow off --slot s", code: 64,

@@ -41,8 +41,16 @@ import Testing
         }
         let all = table([other])
         #expect(all.contains("c.A") && all.contains("c.B"))
-        #expect(all.hasSuffix("--shard asks that one."))
+        #expect(all.hasSuffix("ask it with --shard."))
         #expect(!table([]).contains("--shard"))
+    }
+
+    @Test func `a list says where it goes on, whatever its places are`() {
+        #expect(
+            AdministrationOptions.more(["entries": [], "before": 5])
+                == "There may be more: --before 5")
+        #expect(AdministrationOptions.more(["after": "7"]) == "There may be more: --after 7")
+        #expect(AdministrationOptions.more(["clients": []]) == nil)
     }
 
     @Test func `the help of serve has every setting`() async throws {

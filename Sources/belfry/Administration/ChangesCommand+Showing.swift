@@ -24,7 +24,8 @@ extension ChangesCommand {
                 let change = try await client.make(
                     .showChange, container.parts(["position": place]))
                 let deliveries = try await client.make(
-                    .listDeliveries, query: [("position", place), ("limit", Self.most)])
+                    .listContainerDeliveries, container.parts,
+                    query: [("position", place), ("limit", Self.most)])
                 let explained = try await self.explained(client, deliveries)
                 var answer: JSONObject = ["change": change, "explained": explained]
                 if case .object(let object) = deliveries {
@@ -39,8 +40,9 @@ extension ChangesCommand {
         /// Names the command that lists the deliveries that are not shown, if there may be more.
         private func more(_ deliveries: JSONValue) -> String? {
             guard case .string(let place)? = deliveries.member(["before"]) else { return nil }
-            return "There may be more: belfry deliveries list --position \(position) --before "
-                + place
+            let name = container.container.map { " -c \($0) -e \(container.environment)" } ?? ""
+            return "There may be more: belfry deliveries list\(name) --position \(position) "
+                + "--before \(place)"
         }
 
         /// Explains the change for the named user's subscriptions, or else for those that
@@ -108,7 +110,7 @@ extension ChangesCommand {
                 CommandOutput(change, .json).text(asJSON: false),
                 try ExplanationText(explained, showsSteps: false).text,
                 "DELIVERIES\n"
-                    + CommandOutput(deliveries, to: .listDeliveries).text(asJSON: false),
+                    + CommandOutput(deliveries, to: .listContainerDeliveries).text(asJSON: false),
             ].joined(separator: "\n\n")
         }
     }

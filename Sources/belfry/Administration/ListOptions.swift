@@ -86,11 +86,14 @@ extension AdministrationOptions {
     }
 
     /// Returns how to continue a list; `nil` if it is complete.
-    private static func more(_ answer: JSONValue) -> String? {
+    static func more(_ answer: JSONValue) -> String? {
         guard case .object(let object) = answer else { return nil }
         for name in ["before", "after"] {
-            guard case .string(let place)? = object[name] else { continue }
-            return "There may be more: --\(name) \(place)"
+            switch object[name] {
+            case .string(let place)?: return "There may be more: --\(name) \(place)"
+            case .integer(let place)?: return "There may be more: --\(name) \(place)"
+            default: continue
+            }
         }
         return nil
     }

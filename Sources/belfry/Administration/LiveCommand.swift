@@ -19,7 +19,7 @@ struct LiveCommand: AsyncParsableCommand {
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listLiveClients, container.parts,
                 query: [("after", after.map(String.init))] + bound.query)
         }
@@ -34,7 +34,7 @@ struct LiveCommand: AsyncParsableCommand {
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
-            try await options.make(
+            try await options.list(
                 .listLiveGroups, container.parts,
                 query: [("after", after.map { String($0) })] + bound.query)
         }

@@ -23,8 +23,12 @@ struct NotificationsCommand: AsyncParsableCommand {
                 let answer = try await client.make(
                     .listNotifications, container.parts(["user": user]),
                     query: [("after", after.map(String.init))] + bound.query)
+                let remarks = [
+                    AdministrationOptions.more(answer), try remark(on: answer, of: client),
+                ].compactMap(\.self)
                 return CommandOutput(
-                    answer, to: .listNotifications, remark: try remark(on: answer, of: client))
+                    answer, to: .listNotifications,
+                    remark: remarks.isEmpty ? nil : remarks.joined(separator: "\n"))
             }
         }
 

@@ -84,7 +84,7 @@ struct AuditCommand: AsyncParsableCommand {
     @OptionGroup var bound: LimitOptions
 
     func run() async throws {
-        try await options.make(
+        try await options.list(
             .audit, query: [("before", before.map(String.init))] + bound.query)
     }
 }

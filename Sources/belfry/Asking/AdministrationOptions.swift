@@ -80,10 +80,7 @@ struct AdministrationOptions: ParsableArguments {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws {
-        guard shard == nil || database != nil || call.takesShard else {
-            throw ValidationError(
-                "--shard does not fit here: the call goes to the shard of the container")
-        }
+        if database == nil { try AdministrationClient.check(shard, of: call) }
         try await run { client in
             CommandOutput(
                 try await client.make(call, parts, query: query, body: body), to: call)
@@ -238,6 +235,15 @@ struct AdministrationClient: Sendable {
         return name
     }
 
+    /// Refuses a shard beside a call that goes to the shard of its container: what it names would
+    /// be passed over.
+    static func check(_ shard: String?, of call: AdministrationCall) throws {
+        guard shard == nil || call.takesShard else {
+            throw ValidationError(
+                "--shard does not fit here: the call goes to the shard of the container")
+        }
+    }
+
     /// Makes a call that must succeed.
     ///
     /// - Returns: The answer.
@@ -246,6 +252,7 @@ struct AdministrationClient: Sendable {
         _ call: AdministrationCall, _ parts: [String: String] = [:],
         query: [(String, String?)] = [], body: JSONValue? = nil
     ) async throws -> JSONValue {
+        try Self.check(shard, of: call)
         let named = call.takesShard ? [("shard", shard)] : []
         let target = call.target(try completed(parts, of: call), query: query + named)
         return try Self.success(try await transport.call(call.method, target, body: body))
@@ -258,6 +265,7 @@ struct AdministrationClient: Sendable {
     func upload(
         _ call: AdministrationCall, _ parts: [String: String] = [:], _ file: UploadedFile
     ) async throws -> JSONValue {
+        try Self.check(shard, of: call)
         let target = call.target(try completed(parts, of: call), query: [])
         let answer = try await transport.upload(call.method, target, file)
         do throws(CommandFailure) {
