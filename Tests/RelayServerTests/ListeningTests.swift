@@ -116,7 +116,7 @@ import Testing
                 .get, "/admin/1/containers/iCloud.com.example.Art/development/events",
                 headers: ["Authorization": "Bearer \(TestRelay.adminToken)"])
             #expect(answer.status == 400)
-            #expect(answer.text.contains("only a running relay can be listened to"))
+            #expect(answer.text.contains("only a running relay has events"))
         }
     }
 

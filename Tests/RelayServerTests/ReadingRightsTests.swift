@@ -358,7 +358,7 @@ import Testing
             #expect(refused.status == 400)
             #expect(
                 refused["reason"]
-                    == #"user: several users have a device "phone"; say whose is meant"#)
+                    == #"user: several users have a device "phone"; name the user"#)
             try await relay.client.administer("DELETE", path + "?user=bob").expect(200)
             let alone = try await relay.client.administer("DELETE", path).expect(200)
             #expect(alone["userRecordName"] == "alice")

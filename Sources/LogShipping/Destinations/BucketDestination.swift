@@ -344,7 +344,7 @@ package final class BucketDestination: BackupDestination {
         case let error as NIOConnectionError:
             // A host with several addresses may fail for several reasons; each is listed once.
             error.connectionErrors.isEmpty
-                ? "nobody knows the name of its host"
+                ? "the name of its host cannot be resolved"
                 : Set(error.connectionErrors.map { words($0.error) }).sorted()
                     .joined(separator: ", ")
         // NIO's own description also names the system call.

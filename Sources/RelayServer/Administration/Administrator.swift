@@ -73,13 +73,13 @@ struct AdministrationNeed: Sendable, Hashable {
                 throw .notAllowed("this call needs the token of the configuration, admin.token")
             }
             guard administrator.container == nil else {
-                throw .notAllowed("this token is good for the calls of one container only")
+                throw .notAllowed("this token is valid for the calls of one container only")
             }
             return
         }
         guard let container = administrator.container else { return }
         guard (try? request.containerKey()) == container else {
-            throw .notAllowed("this token is good for another container")
+            throw .notAllowed("this token is valid for another container")
         }
     }
 }

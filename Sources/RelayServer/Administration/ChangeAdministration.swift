@@ -40,7 +40,7 @@ struct ChangeAdministration: AdministrationTable {
         guard request.query["after"] == nil else {
             guard filter == ChangeListFilter() else {
                 throw APIError(
-                    .badRequest, "after: the order of the log is not narrowed by anything")
+                    .badRequest, "after: cannot be given together with what narrows the list")
             }
             return try await listAscending(request, of: container)
         }
@@ -147,7 +147,7 @@ struct ChangeAdministration: AdministrationTable {
             let stored = try await registry.source(parked.source, of: container)
         else {
             throw APIError(
-                .notFound, "its change source \"\(parked.source)\" is there no longer")
+                .notFound, "its change source \"\(parked.source)\" no longer exists")
         }
         let source = try stored.changeSource()
         var body = try ParkedBody(

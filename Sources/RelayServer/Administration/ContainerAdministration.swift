@@ -137,7 +137,7 @@ struct ContainerAdministration: AdministrationTable {
         guard administrator.container != nil else { return }
         for name in ContainerSettings.operatorMembers where body.object[name] != nil {
             throw AuthenticationRefusal.notAllowed(
-                "\(name): this token is good for one container, and may not set its bounds")
+                "\(name): this token is for one container, and may not set its bounds")
         }
     }
 

@@ -19,7 +19,7 @@ struct EventAdministration: AdministrationTable {
         let container = try await registry.key(in: request)
         guard let events else {
             throw APIError(
-                .badRequest, "nobody follows this log: only a running relay can be listened to")
+                .badRequest, "no relay is running: only a running relay has events")
         }
         var question = WalkEvents.Question(container: container)
         if let text = request.query["after"] {

@@ -85,7 +85,7 @@ struct SourceAdministration: AdministrationTable {
         // The relay connects from its own machine, with files that lie there.
         if let follow = given["follow"], follow != .null, administrator.container != nil {
             throw AuthenticationRefusal.notAllowed(
-                "a source that follows a database needs a token that is good for all containers")
+                "a source that follows a database needs a token for all containers")
         }
         // Whoever says what is followed says it for this store, whatever a copy of it had taken.
         if case .object(var follow)? = given["follow"] {

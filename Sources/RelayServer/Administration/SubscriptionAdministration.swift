@@ -182,7 +182,7 @@ struct SubscriptionAdministration: AdministrationTable {
         let holders = try await registry.holders(of: id, in: container, limit: 2)
         guard holders.count < 2 else {
             throw APIError(
-                .badRequest, "user: several users have a device \"\(id)\"; say whose is meant")
+                .badRequest, "user: several users have a device \"\(id)\"; name the user")
         }
         return holders.first
     }

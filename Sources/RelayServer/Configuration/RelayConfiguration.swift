@@ -202,8 +202,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         }
         if backup.url != nil, storageURL != nil {
             problems.append(
-                "backup.url: a store on a server (storage.url) is backed up by what backs up the "
-                    + "server; continuous backup is for storage.path")
+                "backup.url: continuous backup is for a file (storage.path); back up a store on a "
+                    + "server (storage.url) with the server's own tools")
         }
         problems += placeProblems + nodes.problems(of: storageSchema, at: storageURL)
         problems += bodyProblems

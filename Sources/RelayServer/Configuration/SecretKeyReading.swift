@@ -19,7 +19,7 @@ struct SecretKeyReading {
 
     init(_ texts: SecretKeyTexts) {
         if texts.key != nil, texts.keyFile != nil {
-            problems.append("secrets.key and secrets.keyFile: one of the two is enough")
+            problems.append("secrets.key and secrets.keyFile: give one of the two")
         }
         vault.current =
             texts.key.flatMap { key($0, of: "secrets.key") }

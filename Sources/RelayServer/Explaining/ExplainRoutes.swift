@@ -75,7 +75,7 @@ struct ExplainAdministration: AdministrationTable {
                 .badRequest,
                 holders.isEmpty
                     ? "user: nobody has a device \"\(device)\" now; say whose it was"
-                    : "user: several users have a device \"\(device)\"; say whose is meant")
+                    : "user: several users have a device \"\(device)\"; name the user")
         }
         return user
     }

@@ -62,7 +62,7 @@ struct NodeSettings: Sendable, Hashable {
         for name in Set(schemas).sorted() {
             if !PostgresPlace.isSchema(name) {
                 problems.append(
-                    "nodes.schemas: \"\(name)\" is none; a schema is "
+                    "nodes.schemas: \"\(name)\" is not a schema, which is "
                         + "\(PostgresPlace.schemaRule), and does not begin with pg_")
             }
             if schemas.count(where: { $0 == name }) > 1 {
