@@ -51,6 +51,11 @@ import Testing
                 == "There may be more: --before 5")
         #expect(AdministrationOptions.more(["after": "7"]) == "There may be more: --after 7")
         #expect(AdministrationOptions.more(["clients": []]) == nil)
+        // Some lists have no places.
+        let couriers: JSONValue = ["couriers": [["serial": 1], ["serial": 2]]]
+        let cut = AdministrationOptions.cut(couriers, of: .listCouriers, at: 2)
+        #expect(cut == "There may be more: --limit takes up to 1000")
+        #expect(AdministrationOptions.cut(couriers, of: .listCouriers, at: 3) == nil)
     }
 
     @Test func `the help of serve has every setting`() async throws {

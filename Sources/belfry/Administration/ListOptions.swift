@@ -85,6 +85,35 @@ extension AdministrationOptions {
         }
     }
 
+    /// Makes a call that lists from the beginning only, and remarks if the list may be incomplete.
+    func list(
+        _ call: AdministrationCall, _ parts: [String: String], query: [(String, String?)] = [],
+        upTo limit: Int
+    ) async throws {
+        try await run { client in
+            let answer = try await client.make(
+                call, parts, query: query + [("limit", String(limit))])
+            return CommandOutput(
+                answer, to: call, remark: Self.cut(answer, of: call, at: limit))
+        }
+    }
+
+    /// The maximum number of rows that a call lists.
+    private static let mostRows = 1000
+
+    /// Returns the remark about a list that has as many rows as were requested, and no place from
+    /// which it continues; `nil` if it is complete.
+    static func cut(
+        _ answer: JSONValue, of call: AdministrationCall, at limit: Int
+    ) -> String? {
+        guard let list = call.list, case .array(let rows)? = answer.member([list.member]),
+            rows.count >= limit
+        else { return nil }
+        return limit < mostRows
+            ? "There may be more: --limit takes up to \(mostRows)"
+            : "There may be more that are not listed"
+    }
+
     /// Returns how to continue a list; `nil` if it is complete.
     static func more(_ answer: JSONValue) -> String? {
         guard case .object(let object) = answer else { return nil }

@@ -50,8 +50,7 @@ struct NotificationsCommand: AsyncParsableCommand {
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
-            try await options.make(
-                .listCouriers, container.parts, query: bound.query)
+            try await options.list(.listCouriers, container.parts, upTo: bound.limit)
         }
     }
 }
@@ -71,8 +70,8 @@ struct SessionsCommand: AsyncParsableCommand {
         @OptionGroup var bound: LimitOptions
 
         func run() async throws {
-            try await options.make(
-                .listSessions, container.parts, query: [("user", user)] + bound.query)
+            try await options.list(
+                .listSessions, container.parts, query: [("user", user)], upTo: bound.limit)
         }
     }
 
