@@ -144,22 +144,25 @@ import Testing
             let refused: [(JSONObject, String)] = [
                 (["orderBy": "rank"], "orderBy: key, value, priority or"),
                 (["orderBy": 5], "orderBy: key, value, priority or"),
-                (["orderBy": ["child": ""]], "orderBy.child: a child path has names"),
-                (["orderBy": ["child": "$key"]], "orderBy.child: $key has an ordering"),
+                (["orderBy": ["child": ""]], "orderBy.child: a child path must be"),
+                (["orderBy": ["child": "$key"]], "orderBy.child: $key is not a child"),
                 (["orderBy": "key", "sortBy": [["fieldName": "rank"]]], "sortBy: a query has one"),
                 (["rules": "wilddog"], "rules: is of an order by orderBy"),
                 (["orderBy": "key", "rules": "parse"], "rules: \"parse\" is unknown"),
-                (["orderBy": "key", "start": ["value": 5]], "start: a bound of keys is one text"),
+                (
+                    ["orderBy": "key", "start": ["value": 5]],
+                    "start: a bound of an ordering by key must be a single text"
+                ),
                 (["orderBy": "value", "start": [:]], "start.value: is required"),
                 (
                     ["orderBy": "value", "end": ["value": ["$map": [:]]]],
-                    "end: a bound is a text, number, boolean or nothing"
+                    "end: a bound must be a text, a number, a boolean or null"
                 ),
                 (
                     [
                         "orderBy": "value", "rules": "wilddog", "start": ["value": 5],
                         "end": ["value": "a"],
-                    ], "end: the two bounds are of one kind"
+                    ], "end: the two bounds must be of the same kind"
                 ),
                 (
                     ["orderBy": "value", "rules": "wilddog", "start": ["value": true]],

@@ -70,7 +70,7 @@ public struct FirebaseQuery: Sendable, Hashable {
     ///   the ordering.
     public func ordered(by ordering: Ordering) throws(PredicateError) -> Self {
         guard self.ordering == nil else {
-            throw Self.failure("a query has one ordering")
+            throw Self.failure("the query already has an ordering")
         }
         var copy = self
         copy.ordering = ordering
@@ -83,12 +83,12 @@ public struct FirebaseQuery: Sendable, Hashable {
     ///   contains a name that Firebase does not allow, or for the reasons of `ordered(by:)`.
     public func ordered(byChild path: String) throws(PredicateError) -> Self {
         if ["$key", "$value", "$priority"].contains(path) {
-            throw Self.failure("\(path) has an ordering of its own")
+            throw Self.failure("\(path) is not a child path; it has an ordering of its own")
         }
         let names = path.split(separator: "/").map(String.init)
         let isValid = names.allSatisfy { !$0.utf8.contains { ".#$[]".utf8.contains($0) } }
         guard !names.isEmpty, isValid else {
-            throw Self.failure("a child path has names without . # $ [ ] between slashes")
+            throw Self.failure("a child path must be names without . # $ [ ], separated by slashes")
         }
         return try ordered(by: .child(names))
     }
@@ -99,7 +99,7 @@ public struct FirebaseQuery: Sendable, Hashable {
     public func starting(
         at value: FieldValue, key: String? = nil, isIncluded: Bool = true
     ) throws(PredicateError) -> Self {
-        guard start == nil else { throw Self.failure("a query has one lower bound") }
+        guard start == nil else { throw Self.failure("the query already has a lower bound") }
         var copy = self
         copy.start = Bound(value: value, key: key, isIncluded: isIncluded)
         return try copy.checked()
@@ -111,7 +111,7 @@ public struct FirebaseQuery: Sendable, Hashable {
     public func ending(
         at value: FieldValue, key: String? = nil, isIncluded: Bool = true
     ) throws(PredicateError) -> Self {
-        guard end == nil else { throw Self.failure("a query has one upper bound") }
+        guard end == nil else { throw Self.failure("the query already has an upper bound") }
         var copy = self
         copy.end = Bound(value: value, key: key, isIncluded: isIncluded)
         return try copy.checked()
@@ -130,10 +130,10 @@ public struct FirebaseQuery: Sendable, Hashable {
     ///
     /// - Throws: ``PredicateError`` if there already is a limit, or the number is not positive.
     public func limited(to limit: Limit) throws(PredicateError) -> Self {
-        guard self.limit == nil else { throw Self.failure("a query has one limit") }
+        guard self.limit == nil else { throw Self.failure("the query already has a limit") }
         switch limit {
         case .first(let count), .last(let count):
-            guard count > 0 else { throw Self.failure("a limit is a positive number") }
+            guard count > 0 else { throw Self.failure("a limit must be a positive number") }
         }
         var copy = self
         copy.limit = limit
@@ -145,29 +145,29 @@ public struct FirebaseQuery: Sendable, Hashable {
     private func checked() throws(PredicateError) -> Self {
         for case let bound? in [start, end] {
             switch FirebaseValue(bound.value).rank {
-            case .object: throw Self.failure("a bound is a text, number, boolean or nothing")
+            case .object: throw Self.failure("a bound must be a text, a number, a boolean or null")
             case .no where ordering == .priority, .yes where ordering == .priority:
-                throw Self.failure("a priority is a text, a number or nothing")
+                throw Self.failure("a priority must be a text, a number or null")
             default: break
             }
             if let key = bound.key { try Self.checkKey(key) }
             guard ordering == .key else { continue }
             guard bound.key == nil, case .string(let key) = bound.value else {
-                throw Self.failure("a bound of keys is one text")
+                throw Self.failure("a bound of an ordering by key must be a single text")
             }
             try Self.checkKey(key)
         }
         if kinds == .sameAsBound, let start, let end,
             FirebaseValue(start.value).kind != FirebaseValue(end.value).kind
         {
-            throw Self.failure("the two bounds are of one kind")
+            throw Self.failure("the two bounds must be of the same kind")
         }
         return self
     }
 
     private static func checkKey(_ key: String) throws(PredicateError) {
         guard !key.utf8.contains(where: { ".#$/[]".utf8.contains($0) }) else {
-            throw failure("a key has none of . # $ / [ ]")
+            throw failure("a key must not contain . # $ / [ ]")
         }
     }
 
