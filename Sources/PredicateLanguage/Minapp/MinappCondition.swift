@@ -105,7 +105,7 @@ public struct MinappCondition: Sendable, Hashable {
     public static func hasKey(_ field: String, _ key: String) throws(PredicateError) -> Self {
         guard !key.contains(".") else {
             throw PredicateError(
-                .check, "invalid options: a key has no dots", found: key,
+                .check, "invalid options: a key must not contain dots", found: key,
                 expected: "a key without dots")
         }
         return Self(field, "$has_key", .string(key))

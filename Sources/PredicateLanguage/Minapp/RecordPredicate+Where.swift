@@ -27,7 +27,7 @@ struct MinappReader {
             throw invalid("nested deeper than \(Limits.maximumPredicateDepth) levels", path)
         }
         guard case .object(let object) = json else {
-            throw invalid("a condition is an object, found \(json.kind)", path)
+            throw invalid("a condition must be an object, found \(json.kind)", path)
         }
         var nodes: [Node] = []
         for member in object.members {
@@ -64,7 +64,7 @@ struct MinappReader {
         }
         guard case .object(let operators) = json, !operators.members.isEmpty else {
             throw invalid(
-                "a field has an object of operators, found \(json.kind)", path,
+                "a field needs an object of operators, found \(json.kind)", path,
                 hint: #"{"\#(field)": {"$eq": …}}"#)
         }
         let type = try fieldType(field, path)
@@ -118,7 +118,7 @@ struct MinappReader {
             return .string(text)
         case (.string(let text), .timestamp):
             if let date = InternetDate.read(text) { return .timestamp(date) }
-            throw invalid("a date is ISO 8601 text with an offset", path)
+            throw invalid("a date must be ISO 8601 text with an offset", path)
         case (.integer(let number), nil), (.integer(let number), .mixed),
             (.integer(let number), .integer), (.integer(let number), .double):
             return .integer(number)
@@ -140,7 +140,7 @@ struct MinappReader {
         case .integer, .double, .timestamp: return
         default:
             throw invalid(
-                "\(value.kind) has only $eq and $ne, found \(name)", path,
+                "\(value.kind) can be compared only by $eq and $ne, found \(name)", path,
                 hint: Self.hint(forOrderOf: value))
         }
     }
@@ -148,11 +148,11 @@ struct MinappReader {
     /// Returns a hint on what a text was meant as, if it is compared by order.
     private static func hint(forOrderOf value: FieldValue) -> String? {
         guard case .string(let text) = value else { return nil }
-        if Double(text) != nil { return "a number stands without quotes" }
+        if Double(text) != nil { return "write a number without quotes" }
         let isDate =
             text.utf8.count >= 10 && Int(text.prefix(4)) != nil
             && text.utf8.prefix(5).last == UInt8(ascii: "-")
-        return isDate ? "a date is ISO 8601 text with an offset: 2026-01-31T12:00:00Z" : nil
+        return isDate ? "write a date as ISO 8601 text with an offset: 2026-01-31T12:00:00Z" : nil
     }
 
     private func invalid(

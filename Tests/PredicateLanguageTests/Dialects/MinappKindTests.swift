@@ -44,9 +44,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ("2026-01-31", "a date is ISO 8601 text with an offset: 2026-01-31T12:00:00Z"),
-        ("2026-01-31T12:00:00", "a date is ISO 8601 text with an offset: 2026-01-31T12:00:00Z"),
-        ("12.5", "a number stands without quotes"), ("noon", nil), ("", nil),
+        ("2026-01-31", "write a date as ISO 8601 text with an offset: 2026-01-31T12:00:00Z"),
+        (
+            "2026-01-31T12:00:00",
+            "write a date as ISO 8601 text with an offset: 2026-01-31T12:00:00Z"
+        ),
+        ("12.5", "write a number without quotes"), ("noon", nil), ("", nil),
     ])
     func `a text that is to have an order is told what it should be`(text: String, hint: String?) {
         let error = #expect(throws: PredicateError.self) {

@@ -136,10 +136,10 @@ struct OrderAndConditionTests {
     }
 
     static let noOperators =
-        "invalid options: a field has an object of operators, found an integer"
+        "invalid options: a field needs an object of operators, found an integer"
 
     @Test(arguments: [
-        ("[]", "", "invalid options: a condition is an object, found an array"),
+        ("[]", "", "invalid options: a condition must be an object, found an array"),
         (#"{"a": 1}"#, "a", Self.noOperators),
         (
             #"{"a": {"$eq": null}}"#, "a.$eq",
@@ -147,7 +147,7 @@ struct OrderAndConditionTests {
         ),
         (
             #"{"a": {"$lt": "x"}}"#, "a.$lt",
-            "invalid options: a text has only $eq and $ne, found $lt"
+            "invalid options: a text can be compared only by $eq and $ne, found $lt"
         ),
         (#"{"$not": []}"#, "$not", "invalid options: $not is neither a field nor $and or $or"),
         (#"{"$or": []}"#, "$or", "invalid options: $and and $or take a list of conditions"),
