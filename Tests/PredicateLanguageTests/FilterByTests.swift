@@ -221,7 +221,7 @@ import Testing
         ("'red' CONTAINS colour", 0, "CloudKit: CONTAINS needs the list"),
         ("ALL tags == 'x'", 0, "CloudKit: ALL is not supported"),
         ("a == 1 OR b == 2", 0, "CloudKit: OR is not supported"),
-        ("a == 1 AND NOT (b == 2 AND c == 3)", 16, "CloudKit: NOT of a compound"),
+        ("a == 1 AND NOT (b == 2 AND c == 3)", 16, "CloudKit: NOT before AND or OR"),
         ("NONE tags == 'x'", 0, "CloudKit: NONE is not supported"),
         ("ANY tags > 3", 0, "CloudKit: ANY with > is not supported"),
         ("name ==[c] 'x'", 0, "CloudKit: text options are not supported"),

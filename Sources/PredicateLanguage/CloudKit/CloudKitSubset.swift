@@ -54,7 +54,7 @@ enum CloudKitSubset {
             else { return }
             throw refusal(
                 "\(comparison.comparator.rawValue) in a text is not supported", at: span,
-                expected: "a list", hint: "of the text operators CloudKit has BEGINSWITH only")
+                expected: "a list", hint: "BEGINSWITH is CloudKit's only text operator")
         }
     }
 
@@ -64,7 +64,7 @@ enum CloudKitSubset {
         case .not(let inner): try checkNegated(inner)
         case .and, .or:
             throw refusal(
-                "NOT of a compound is not supported", at: span(of: node),
+                "NOT before AND or OR is not supported", at: span(of: node),
                 expected: "NOT before one comparison")
         case .comparison(let comparison):
             if comparison.comparator == .between {
@@ -112,7 +112,7 @@ enum CloudKitSubset {
             throw refusal(
                 "\(comparator.rawValue) is not supported", at: comparison.span,
                 expected: "= != < <= > >= BETWEEN IN CONTAINS BEGINSWITH",
-                hint: "of the text operators CloudKit has BEGINSWITH only")
+                hint: "BEGINSWITH is CloudKit's only text operator")
         }
         switch comparison.quantifier {
         case nil: return
@@ -182,7 +182,7 @@ enum CloudKitSubset {
             }
             guard isFieldName(name) else {
                 throw refusal(
-                    "`\(name.prefix(60))` is not a name of a field", at: span,
+                    "`\(name.prefix(60))` is not a valid field name", at: span,
                     expected: "a letter, then letters, digits and _")
             }
         default:
@@ -223,7 +223,8 @@ enum CloudKitSubset {
             radius.literal?.double != nil, comparison.quantifier == nil
         else {
             throw refusal(
-                "a distance is compared as distanceToLocation:fromLocation:(field, place) < radius",
+                "a distance must be compared as "
+                    + "distanceToLocation:fromLocation:(field, place) < radius",
                 at: comparison.span,
                 expected: "distanceToLocation:fromLocation:(field, place) < radius")
         }
@@ -232,7 +233,7 @@ enum CloudKitSubset {
             return
         default:
             throw refusal(
-                "only places inside a circle can be asked for", at: comparison.span,
+                "only places inside a circle can be matched", at: comparison.span,
                 found: comparison.comparator.rawValue, expected: "< or <=")
         }
     }

@@ -19,7 +19,7 @@ enum CloudKitValue {
         if let word = try reader.string(databaseType) {
             guard let type = SchemaFieldType(word: word), type.element.isNamedByText else {
                 throw reader.failure(
-                    databaseType, "must be UUID or OBJECTID, for a list with _LIST")
+                    databaseType, "must be UUID, OBJECTID, UUID_LIST or OBJECTID_LIST")
             }
             return try FieldDictionary(.compared).value(value, as: type, path: path)
         }

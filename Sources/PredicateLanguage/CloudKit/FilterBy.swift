@@ -105,8 +105,8 @@ enum CloudKitFilter {
         guard room >= 0 else {
             throw valueReader.failure(
                 "value",
-                "with the filters before it is more than one condition has room for "
-                    + "(\(Limits.maximumPredicateBytes) bytes)")
+                "the filters up to this one are too long for one condition; allowed are "
+                    + "\(Limits.maximumPredicateBytes) bytes")
         }
         let distance = try self.distance(reader, comparator)
         return node(comparator, field, value, distance)
@@ -120,7 +120,8 @@ enum CloudKitFilter {
         let name = try reader.string("fieldName")
         let systemName = try reader.string("systemFieldName")
         if name != nil, systemName != nil {
-            throw reader.failure("systemFieldName", "stands beside fieldName; give one of them")
+            throw reader.failure(
+                "systemFieldName", "cannot be given together with fieldName; give one of them")
         }
         guard let field = name ?? systemName else {
             if comparator == .containsAllTokens || comparator == .containsAnyTokens { return nil }
