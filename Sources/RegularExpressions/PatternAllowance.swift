@@ -84,7 +84,7 @@ final class ConditionPatterns: Sendable {
             return counted.patterns
         }
         guard count <= Self.most else {
-            throw RegularExpressionRefusal("a condition has \(Self.most) patterns at the most")
+            throw RegularExpressionRefusal("a condition can have at most \(Self.most) patterns")
         }
         let expression =
             if let known = CompiledExpressions.shared.find(name) {

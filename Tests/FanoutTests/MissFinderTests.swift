@@ -30,7 +30,7 @@ import Testing
             "NOT title BEGINSWITH \"Lil\"",
             "title is \"Lilies\", asks for NOT title BEGINSWITH \"Lil\""
         ),
-        ("FALSEPREDICATE", "its condition holds for nothing"),
+        ("FALSEPREDICATE", "its condition is never true"),
     ]) func `the value is named, or that it is missing or of another kind`(
         condition: String, reason: String
     ) {

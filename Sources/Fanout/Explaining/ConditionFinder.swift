@@ -140,7 +140,7 @@ struct FailedComparison: Sendable, Hashable {
     var text: String {
         let asks = "asks for \(Self.shortened(asked))"
         return switch fault {
-        case .holdsForNothing: "its condition holds for nothing"
+        case .holdsForNothing: "its condition is never true"
         case .noRecord: "it does not show the record, \(asks)"
         case .unevaluable: "it cannot be evaluated, \(asks)"
         case .unknown: "it does not show what is compared, \(asks)"
@@ -152,7 +152,7 @@ struct FailedComparison: Sendable, Hashable {
     var pastText: String {
         let asks = "and the condition asks for \(Self.shortened(asked))"
         return switch fault {
-        case .holdsForNothing: "the condition holds for nothing"
+        case .holdsForNothing: "the condition is never true"
         case .noRecord: "the change does not show the record, \(asks)"
         case .unevaluable: "the condition cannot be evaluated, \(asks)"
         case .unknown(let fields):

@@ -65,9 +65,9 @@ extension SubscriptionQuery {
             else { continue }
             let place = if case .array = source { "filterBy[\(index)]" } else { "filterBy" }
             throw PredicateError(
-                .check, "\(comparator) asks for elements of a list, and \(name) is a text",
+                .check, "\(comparator) compares the elements of a list, but \(name) is a text",
                 found: "a text", expected: "a list (a type that ends in _LIST)",
-                hint: "of a text ask EQUALS, BEGINS_WITH or CONTAINS_ANY_TOKENS",
+                hint: "for a text, use EQUALS, BEGINS_WITH or CONTAINS_ANY_TOKENS",
                 path: "\(place).comparator")
         }
     }

@@ -59,6 +59,6 @@ public struct NoRegularExpressions: RegularExpressionEngine {
     public func compile(
         _: String, ignoringCase _: Bool
     ) throws(RegularExpressionRefusal) -> any CompiledExpression {
-        throw RegularExpressionRefusal("this program has no engine of regular expressions")
+        throw RegularExpressionRefusal("this program has no regular expression engine")
     }
 }
