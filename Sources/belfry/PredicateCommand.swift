@@ -39,7 +39,7 @@ struct PredicateOptions: ParsableArguments {
     private static func dialect(_ name: String) throws -> PredicateDialect {
         guard let dialect = PredicateDialect(rawValue: name) else {
             let names = PredicateDialect.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ValidationError("\"\(name)\" is no dialect; allowed are \(names).")
+            throw ValidationError("\"\(name)\" is not a dialect; allowed are \(names).")
         }
         return dialect
     }

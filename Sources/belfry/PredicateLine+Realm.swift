@@ -13,7 +13,7 @@ extension PredicateLine {
         _ input: PredicateInput, _ now: Timestamp?
     ) throws(PredicateError) -> Answer {
         guard case .string(let text) = input.source else {
-            throw PredicateError(.parse, "a Realm query is a text, found \(input.source.kind)")
+            throw PredicateError(.parse, "a Realm query must be a text, found \(input.source.kind)")
         }
         let query = try RealmQuery(parsing: text, arguments: input.arguments)
         let rows = input.records.map(\.members)

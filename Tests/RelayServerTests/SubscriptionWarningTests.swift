@@ -78,7 +78,7 @@ import Testing
                 + #""alertBody":"New","desiredKeys":["done","nosuch"]}"#
             let digest = #","digest":{"seconds":60,"alertBody":"{count}, the newest {priorty}"}"#
             let told = try await warnings(relay, "priority > 2", more: digest, info: info)
-            let none = "no record of type Todo that is known had a field"
+            let none = "no known record of type Todo had a field"
             #expect(
                 told == [
                     [
@@ -102,7 +102,7 @@ import Testing
             #expect(
                 told == [
                     [
-                        "unknownField", "no record of type Todo that is known had a field priorty",
+                        "unknownField", "no known record of type Todo had a field priorty",
                         "did you mean priority?",
                     ]
                 ])
@@ -110,8 +110,8 @@ import Testing
             #expect(
                 told == [
                     [
-                        "unknownField", "no record of type Todo that is known had a field Coffee",
-                        "a word without quotes is a field; a text is written \"Coffee\"",
+                        "unknownField", "no known record of type Todo had a field Coffee",
+                        "a word without quotes is a field name; write a text as \"Coffee\"",
                     ]
                 ])
             told = try await warnings(relay, "priority == '3'")
@@ -119,9 +119,9 @@ import Testing
                 told == [
                     [
                         "otherKind",
-                        "by the values that came so far: a number and a text cannot be compared, "
-                            + "in priority == \"3\"",
-                        "a number stands without quotes: 3",
+                        "judging by the values received so far: a number and a text cannot be "
+                            + "compared, in priority == \"3\"",
+                        "write a number without quotes: 3",
                     ]
                 ])
             told = try await warnings(relay, "title == 'Tea'", on: "Tood")
@@ -129,8 +129,8 @@ import Testing
                 told == [
                     [
                         "unknownRecordType",
-                        "the schema has no record type Tood, and none of the last 2 changes was "
-                            + "of it", "did you mean Todo?",
+                        "the schema has no record type Tood, and none of the last 2 changes had "
+                            + "it", "did you mean Todo?",
                     ]
                 ])
             told = try await warnings(relay, "title LIKE 'T%' AND priority < 1 AND priority > 1")
@@ -192,7 +192,7 @@ import Testing
                     + #"{"name":"due","type":"TIMESTAMP","queryable":true},"#
                     + #"{"name":"place","type":"LOCATION","queryable":true}]}]}"#)
             #expect(schema.status == 200, "\(schema.text)")
-            let came = "by the values that came so far: "
+            let came = "judging by the values received so far: "
             var told = try await warnings(relay, "due < now()")
             let kinds = "a text and a date cannot be compared, in due < now()"
             #expect(told.map(\.[1]) == [came + kinds])
@@ -214,8 +214,8 @@ import Testing
             #expect(told.map(\.first) == ["noBeforeImage"])
             #expect(
                 told.first?[1]
-                    == "firesWhen \"entered\" does not fire: the last update of type Todo did not "
-                    + "come with what the record was before")
+                    == "firesWhen \"entered\" does not fire: the last update of type Todo came "
+                    + "without the record as it was before")
         }
         let whole =
             #"{"operation":"update","recordType":"Todo","recordName":"t-1","#

@@ -204,7 +204,7 @@ struct PredicateScales: Sendable {
                 "\(path.isEmpty ? "query" : "\(path).query"): with it, \(whose) would take "
                     + "\((bytes >> 20) + 1) MiB of memory; allowed are \(megabytes) "
                     + "(limits.conditionMegabytes\(name)). Long lists, and comparisons that ignore "
-                    + "case or calculate, take most")
+                    + "case or calculate, take the most memory")
         }
     }
 
@@ -215,9 +215,9 @@ struct PredicateScales: Sendable {
         let place = path.isEmpty ? "query" : "\(path).query"
         throw APIError(
             .badRequest,
-            "\(place): the predicate is not found by a value that few records have: with it, "
+            "\(place): the predicate does not require a value that few records have: with it, "
                 + "\(whose) would cost every change \(Int(cost.rounded(.up))) comparisons; "
-                + "allowed are \(limit) (\(name)). Ask for a value too, as in "
+                + "allowed are \(limit) (\(name)). Compare a field with a value too, as in "
                 + "\"artist = 'x' AND …\"")
     }
 }

@@ -70,7 +70,7 @@ struct SubscriptionWarnings {
         let meant = NearestWord.to(type.rawValue, among: known.map(\.rawValue).sorted())
         let seen =
             sample.changes == 0
-            ? "" : ", and none of the last \(Counted.text(sample.changes, "change")) was of it"
+            ? "" : ", and none of the last \(Counted.text(sample.changes, "change")) had it"
         return [
             PredicateWarning(
                 .unknownRecordType, "the schema has no record type \(type)\(seen)",
@@ -116,7 +116,7 @@ struct SubscriptionWarnings {
             Set(shown).sorted().filter { fields[$0] == nil }.map { name in
                 PredicateWarning(
                     .unknownField,
-                    "\(place): no record of type \(type) that is known had a field \(name)",
+                    "\(place): no known record of type \(type) had a field \(name)",
                     hint: NearestWord.to(name, among: names).map { "did you mean \($0)?" })
             }
         }
@@ -146,7 +146,7 @@ struct SubscriptionWarnings {
                 warnings.append(
                     PredicateWarning(
                         .otherKind,
-                        "by the values that came so far: \(error.reason), in \(text)",
+                        "judging by the values received so far: \(error.reason), in \(text)",
                         hint: error.hint,
                         at: SourceSpan(offset: error.offset, length: error.length)))
             }
@@ -166,10 +166,10 @@ struct SubscriptionWarnings {
         if case .list(let elements) = comparison.right { values = elements }
         if values.contains(where: { Self.isField(name, $0) }) {
             span = comparison.rightSpan
-            hint = hint ?? "a word without quotes is a field; a text is written \"\(name)\""
+            hint = hint ?? "a word without quotes is a field name; write a text as \"\(name)\""
         }
         return PredicateWarning(
-            .unknownField, "no record of type \(type) that is known had a field \(name)",
+            .unknownField, "no known record of type \(type) had a field \(name)",
             hint: hint, at: span)
     }
 
@@ -197,23 +197,23 @@ struct SubscriptionWarnings {
             let name =
                 audience == .operators ? "the source \(source.name)" : "the source of the records"
             reason =
-                "\(name) sends records of type \(type) without what they were before an update "
-                + "(\(source.preset.rawValue) never does)"
+                "\(name) sends updates of type \(type) without the record as it was before "
+                + "(\(source.preset.rawValue) never sends it)"
         } else {
             guard updates.allSatisfy({ $0.map { !needed.isSubset(of: $0) || $0.isEmpty } ?? false })
             else { return [] }
             reason =
                 (updates.count == 1
-                    ? "the last update of type \(type) did not come"
-                    : "of the last \(updates.count) updates of type \(type) none came")
-                + " with what the record was before"
+                    ? "the last update of type \(type) came"
+                    : "the last \(updates.count) updates of type \(type) all came")
+                + " without the record as it was before"
         }
         return [
             PredicateWarning(
                 .noBeforeImage,
                 "firesWhen \"\(subscription.firesWhen.rawValue)\" does not fire: \(reason)",
-                hint: "keep the records of the type (belfry schema keep \(type)), or have the "
-                    + "source send the row before")
+                hint: "let the relay keep the records of the type (belfry schema keep \(type)), or "
+                    + "have the source send the row as it was before")
         ]
     }
 }
