@@ -42,7 +42,8 @@ import Testing
         #expect(ending.complaint.contains("s.jsonl:10: "))
         #expect(
             ending.complaint.contains(
-                "an expression alone is not a predicate; a value that is there is found by != NULL")
+                "an expression alone is not a predicate; to find records that have a value, "
+                    + "write != NULL")
         )
         #expect(ending.complaint.contains("s.jsonl:12: "))
         #expect(ending.complaint.contains("the pattern is refused"), "\(ending.complaint)")

@@ -125,12 +125,12 @@ import Testing
             #expect(
                 checked.output == """
                     valid: a LIKE "%x" AND b == 1 AND b == 2
-                    warning: % is a sign like any other in a pattern of LIKE; * and ? stand for \
-                    others
+                    warning: % is an ordinary character in a pattern of LIKE; the wildcards are * \
+                    and ?
                       at byte 7: '%x'
                       hint: did you mean LIKE "*x"?
                     warning: no record can satisfy this condition
-                      hint: alternatives are joined by OR
+                      hint: join alternatives with OR
 
                     """)
             let refused = try await shell.run(

@@ -84,7 +84,7 @@ import Testing
                 parse error: in is a reserved word
                   found: `in`
                   expected: a field, a constant or %@
-                  hint: a field of that name is written #in
+                  hint: write a field of that name as #in
                 """)
     }
 

@@ -101,7 +101,7 @@ import Testing
         let warning = try await sandbox.output.line { $0.hasPrefix("warning: ") }
         #expect(
             warning.hasPrefix("warning: subscriptions[0]: no record")
-                && warning.hasSuffix("; alternatives are joined by OR"), "\(warning)")
+                && warning.hasSuffix("; join alternatives with OR"), "\(warning)")
         #expect(await sandbox.end() == 0)
     }
 

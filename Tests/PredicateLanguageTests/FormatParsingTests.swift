@@ -127,20 +127,21 @@ import Testing
     @Test(arguments: [
         ("", 0, "the text is empty"), ("age", 3, "an expression alone is not a predicate"),
         ("0 || 1", 2, "an expression alone is not a predicate"),
-        ("a === 1", 2, "unknown operator"), ("age == 30 xx", 10, "the text goes on"),
+        ("a === 1", 2, "unknown operator"), ("age == 30 xx", 10, "there is more text"),
         ("age ==", 6, "a value is missing"), ("== 3", 0, "a value is missing"),
         ("()", 1, "the parentheses are empty"), ("(a == 1", 7, "the parenthesis is not closed"),
-        ("a == 'x", 5, "the text is not closed"), ("a EQUALS 1", 2, "an expression alone"),
+        ("a == 'x", 5, "the text has no closing quotation mark"),
+        ("a EQUALS 1", 2, "an expression alone"),
         ("a == %k", 5, "unknown placeholder"), ("a == %@", 5, "there are fewer arguments"),
-        ("a == ?", 5, "this is not part of the language"),
-        ("a ==[x] 'b'", 4, "unknown text options"), ("a == 3b", 5, "a number may not run"),
-        ("random() < 1", 0, "a saved predicate may not depend on chance"),
+        ("a == ?", 5, "this character is not part of the language"),
+        ("a ==[x] 'b'", 4, "unknown text options"), ("a == 3b", 5, "a number is directly"),
+        ("random() < 1", 0, "a saved predicate must not use random numbers"),
         ("FUNCTION(a, 'b') == 1", 0, "FUNCTION calls arbitrary methods"),
         ("FETCH(a, b, NO) == 1", 0, "FETCH reads a database"),
         ("foo(a) == 1", 0, "the function foo is unknown"),
         ("sqrt(a, b) == 1", 0, "the function sqrt takes 1 arguments, not 2"),
         ("a.in == 1 AND in == 2", 14, "in is a reserved word"),
-        (#"a MATCHES '\d'"#, 11, "unknown escape"), ("é == €", 6, "this is not part"),
+        (#"a MATCHES '\d'"#, 11, "unknown escape"), ("é == €", 6, "this character is not"),
         ("a UTI-CONFORMS-TO 'b'", 2, "UTI-CONFORMS-TO needs a registry"),
         ("9223372036854775808 == a", 0, "the integer does not fit"),
         ("a == CAST('x', 'NSDate')", 10, "a text cannot be cast to NSDate"),
@@ -157,47 +158,47 @@ import Testing
     }
 
     @Test(arguments: [
-        ("a IS NULL", "a missing value is found by == NULL"),
-        ("a IS NOT NULL", "a value that is there is found by != NULL"),
-        ("a is not nil AND b == 1", "a value that is there is found by != NULL"),
-        ("a IS 3", "equality is written =="), ("a IS", "equality is written =="),
+        ("a IS NULL", "to find records without a value, write == NULL"),
+        ("a IS NOT NULL", "to find records that have a value, write != NULL"),
+        ("a is not nil AND b == 1", "to find records that have a value, write != NULL"),
+        ("a IS 3", "write == for equality"), ("a IS", "write == for equality"),
         ("a CONTAIN 'x'", "did you mean CONTAINS?"),
         ("a BEGINWITH 'x'", "did you mean BEGINSWITH?"),
         ("a STARTSWITH 'x'", "did you mean BEGINSWITH?"), ("a MATCH 'x'", "did you mean MATCHES?"),
-        ("a xyzzy 3", "compare it with something: … == YES"), ("a === 3", "equality is written =="),
+        ("a xyzzy 3", "compare it with something: … == YES"), ("a === 3", "write == for equality"),
         ("a AND b == 1", "compare it with something: … == YES"),
         ("a or b", "compare it with something: … == YES"),
         ("a starts with 'x'", "did you mean BEGINSWITH?"),
         ("a BEGINS WITH 'x'", "did you mean BEGINSWITH?"),
         ("a ends with 'x'", "did you mean ENDSWITH?"),
-        ("a ILIKE 'x'", "did you mean LIKE[c], which pays no regard to case?"),
+        ("a ILIKE 'x'", "did you mean LIKE[c], which ignores case?"),
         ("a REGEXP 'x'", "did you mean MATCHES?"), ("a includes 'x'", "did you mean CONTAINS?"),
-        ("a ~= 'x'", "a pattern is compared with LIKE or MATCHES"),
+        ("a ~= 'x'", "to match a pattern, use LIKE or MATCHES"),
         ("a ! 3", "did you mean !=?"), ("a > NOW()", "did you mean now()?"),
         ("len(a) > 3", "did you mean length:?"), ("lower(a) == 'x'", "did you mean lowercase:?"),
         ("a !== 3", "did you mean !=?"), ("a ≠ 3", "did you mean !=?"),
-        ("a == “x”", "a text stands between straight quotes: \"text\""),
-        ("a == «x»", "a text stands between straight quotes: \"text\""),
-        ("`a` == 3", "a field stands without quotes"),
-        ("a == 3;", "a condition ends without a sign"),
+        ("a == “x”", "write a text in straight quotes: \"text\""),
+        ("a == «x»", "write a text in straight quotes: \"text\""),
+        ("`a` == 3", "write a field name without quotes"),
+        ("a == 3;", "a condition does not end with a semicolon"),
         ("a BETWEEN 1 AND 5", "BETWEEN {1, 5}"),
-        ("a IN (1, 2)", "a list is written in braces: {1, 2}"),
-        ("a IN [1, 2]", "a list is written in braces: {1, 2}"),
-        ("a IN ['x']", "a list is written in braces: {1, 2}"),
-        ("a == 'it's'", #"a quotation mark within a text is written \' or \""#),
-        ("a == 'it''s'", #"a quotation mark within a text is written \' or \""#),
+        ("a IN (1, 2)", "write a list in braces: {1, 2}"),
+        ("a IN [1, 2]", "write a list in braces: {1, 2}"),
+        ("a IN ['x']", "write a list in braces: {1, 2}"),
+        ("a == 'it's'", #"inside a text, write a quotation mark as \' or \""#),
+        ("a == 'it''s'", #"inside a text, write a quotation mark as \' or \""#),
         (
             "a == 1 ORDER BY b",
-            "a condition says which records are meant, not their order or number"
+            "a condition only selects records; it cannot set their order or number"
         ),
         (
             "a > CAST('2026-01-01', 'NSDate')",
-            "a date is CAST(seconds since 2001, \"NSDate\"), "
-                + "or an argument {\"$date\": seconds since 1970} for %@"
+            "write a date as CAST(seconds since 2001, \"NSDate\"), "
+                + "or as %@ with an argument {\"$date\": seconds since 1970}"
         ),
         (
             "a == %@",
-            "a placeholder takes its value from the list of arguments beside the text, in order; "
+            "placeholders take their values, in order, from the list of arguments; "
                 + "or write the value itself: 3, \"text\", YES"
         ),
     ])
@@ -216,7 +217,7 @@ import Testing
                 parse error: in is a reserved word
                   found: `in`
                   expected: a field, a constant or %@
-                  hint: a field of that name is written #in
+                  hint: write a field of that name as #in
                 """)
     }
 

@@ -80,15 +80,16 @@ import Testing
         ("age == 'x'", 7, "a number and a text cannot be compared"),
         ("'x' != age", 0, "a text and a number cannot be compared"),
         ("due > 5", 6, "a date and a number cannot be compared"),
-        ("tags > 'x'", 0, "`>` needs an order"), ("spot < 3", 0, "`<` needs an order"),
+        ("tags > 'x'", 0, "`>` cannot be used on a list, which has no order"),
+        ("spot < 3", 0, "`<` cannot be used on a location, which has no order"),
         ("ANY age > 3", 4, "a quantifier needs a collection"),
         ("age BEGINSWITH 'x'", 0, "BEGINSWITH compares texts"),
         (
             "tags CONTAINS 3", 0,
-            "a number cannot be an element of a list, each of whose elements is a text"
+            "a number cannot be an element of a list in which each element is a text"
         ),
         ("name IN {1, 2}", 8, "a text cannot be an element of a list"),
-        ("age BETWEEN {'a', 'b'}", 12, "a number cannot lie between bounds of another kind"),
+        ("age BETWEEN {'a', 'b'}", 12, "a number cannot be compared with bounds of another kind"),
         ("age CONTAINS 3", 0, "CONTAINS needs a list or a text"),
         ("age.age == 25", 0, "a number has no member age"),
         ("addr.zip == 'x'", 0, "the field zip is unknown"),
@@ -143,7 +144,7 @@ import Testing
         let error = #expect(throws: PredicateError.self) {
             try RecordPredicate(format: "name == 'x'").check(schema: schema)
         }
-        #expect(error?.expected == "a queryable field, of which there is none")
+        #expect(error?.expected == "a queryable field, but there is none")
     }
 
     @Test func `an unknown field names the nearest one`() throws {
@@ -161,26 +162,26 @@ import Testing
     @Test(arguments: [
         ("nam == 'x'", "did you mean name?"), ("activ == YES", "did you mean active?"),
         ("zzzz == 1", nil),
-        ("name == zzzz", "a word without quotes is a field; a text is written \"zzzz\""),
+        ("name == zzzz", "a word without quotes is a field name; write a text as \"zzzz\""),
         ("name == nam", "did you mean name?"), ("recordname == 'x'", "did you mean recordName?"),
-        ("name IN {'a', zzzz}", "a word without quotes is a field; a text is written \"zzzz\""),
-        ("age == '3'", "a number stands without quotes: 3"), ("age == 'x'", nil),
-        ("active == 'true'", "a boolean stands without quotes: TRUE"), ("active == 'on'", nil),
-        ("tags == 'x'", "ANY before the list asks for one of its elements"),
-        ("tags > 'x'", "ANY before the list asks for one of its elements"),
-        ("tags IN {'x'}", "ANY before the list asks for one of its elements"),
+        ("name IN {'a', zzzz}", "a word without quotes is a field name; write a text as \"zzzz\""),
+        ("age == '3'", "write a number without quotes: 3"), ("age == 'x'", nil),
+        ("active == 'true'", "write a boolean without quotes: TRUE"), ("active == 'on'", nil),
+        ("tags == 'x'", "write ANY before the list to compare its elements"),
+        ("tags > 'x'", "write ANY before the list to compare its elements"),
+        ("tags IN {'x'}", "write ANY before the list to compare its elements"),
         ("tags == 3", nil), ("tags CONTAINS 3", nil), ("age > now()", nil),
         ("now() < name", nil),
-        ("name == name-1", "a text stands between quotes, also one with a hyphen: \"a-1\""),
+        ("name == name-1", "write a text in quotes, also one with a hyphen: \"a-1\""),
         ("name == CAST('8f3c9a10-0000-4000-8000-0123456789ab', 'NSUUID')", nil),
         (
             "'8f3c9a10-0000-4000-8000-0123456789ab' == ident",
-            "a UUID is CAST(\"…\", \"NSUUID\"), or an argument {\"$uuid\": \"…\"} for %@"
+            "write a UUID as CAST(\"…\", \"NSUUID\"), or as %@ with an argument {\"$uuid\": \"…\"}"
         ),
         (
             "due > '2026-01-01'",
-            "a date is CAST(seconds since 2001, \"NSDate\"), "
-                + "or an argument {\"$date\": seconds since 1970} for %@"
+            "write a date as CAST(seconds since 2001, \"NSDate\"), "
+                + "or as %@ with an argument {\"$date\": seconds since 1970}"
         ),
     ])
     func `what is refused by a schema says what was meant`(format: String, hint: String?) throws {

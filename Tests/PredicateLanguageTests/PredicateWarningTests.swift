@@ -99,11 +99,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (PredicateForm.predicate, "alternatives are joined by OR"),
-        (.rql, "alternatives are joined by OR"), (.where, "alternatives are joined by $or"),
+        (PredicateForm.predicate, "join alternatives with OR"),
+        (.rql, "join alternatives with OR"), (.where, "join alternatives with $or"),
         (
             .filterBy,
-            "all filters must hold: alternatives are one filter with IN, or a subscription each"
+            "all filters must match: for alternatives, use one filter with IN, or a "
+                + "subscription for each"
         ),
     ])
     func `how alternatives are written is told as the form has them`(
@@ -157,7 +158,7 @@ import Testing
         #expect(predicate.ownWarnings(by: schema).map(\.kind) == [.neverTrue])
         let told = predicate.ownWarnings(by: schema).first?.reason
         let isOfAll = format.hasPrefix("created")
-        #expect(told?.hasPrefix("no record that keeps to the schema") == !isOfAll)
+        #expect(told?.hasPrefix("no record that follows the schema") == !isOfAll)
     }
 
     @Test(arguments: [
@@ -213,20 +214,26 @@ import Testing
     }
 
     @Test(arguments: [
-        ("s BEGINSWITH ''", "an empty text is part of no text"), ("FALSEPREDICATE", nil),
-        ("s > nil", nil), ("a == 1 AND a == 2", "alternatives are joined by OR"),
         (
-            "SELF == 'x'", "SELF is the whole record: which one it is says recordName, or recordID"
+            "s BEGINSWITH ''",
+            "CONTAINS, BEGINSWITH and ENDSWITH are always false with an empty text"
+        ),
+        ("FALSEPREDICATE", nil), ("s > nil", nil),
+        ("a == 1 AND a == 2", "join alternatives with OR"),
+        (
+            "SELF == 'x'",
+            "SELF is the whole record: to compare its name, write recordName or recordID"
         ),
         (
-            "length(a) == '5'", "one side is calculated, and never of the kind that is asked for"
+            "length(a) == '5'",
+            "the result of a calculated side never has the type that the comparison needs"
         ),
-        ("a IN {}", "nothing is in an empty list"),
-        ("a IN {} AND b == 1", "nothing is in an empty list"),
+        ("a IN {}", "the list is empty, so no value is in it"),
+        ("a IN {} AND b == 1", "the list is empty, so no value is in it"),
         (
             "createdUserRecordName == '__defaultOwner__'",
-            "__defaultOwner__ is oneself in CloudKit's own classes only: "
-                + "write the user's record name"
+            "__defaultOwner__ means the current user only in CloudKit's own classes: "
+                + "write the user's record name instead"
         ),
     ])
     func `what was probably not thought of is told`(format: String, hint: String?) throws {
@@ -256,8 +263,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (#""priority" > "2""#, "a field stands without quotes: priority"),
-        (#"a == 1 AND "b" == 3"#, "a field stands without quotes: b"),
+        (#""priority" > "2""#, "write a field name without quotes: priority"),
+        (#"a == 1 AND "b" == 3"#, "write a field name without quotes: b"),
         (#"3 == "b""#, nil), (#""a b" == 3"#, nil), (#""a" IN tags"#, nil), ("1 == 1", nil),
     ])
     func `a field in quotes is told`(format: String, hint: String?) throws {
@@ -270,8 +277,9 @@ import Testing
         let predicate = try RecordPredicate(format: "a LIKE 'x%'")
         #expect(
             predicate.ownWarnings.map { JSONValue.object($0.json).text } == [
-                #"{"warning":"foreignWildcard","reason":"% is a sign like any other in a pattern of "#
-                    + #"LIKE; * and ? stand for others","hint":"did you mean LIKE \"x*\"?","#
+                #"{"warning":"foreignWildcard","reason":"% is an ordinary character in a "#
+                    + #"pattern of LIKE; the wildcards are * and ?","#
+                    + #""hint":"did you mean LIKE \"x*\"?","#
                     + #""offset":7,"length":4}"#
             ])
     }

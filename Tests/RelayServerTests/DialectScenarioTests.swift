@@ -58,7 +58,7 @@ import Testing
             #""filterBy":[{"comparator":"EQUALS","fieldName":"titel","fieldValue":{"value":"x"}}]"#,
             "filterBy[0]: the field titel is unknown", "`titel`"
         ),
-        (#""rql":"title == 3""#, "rql at byte 0: a text is compared", "`title == 3`"),
+        (#""rql":"title == 3""#, "rql at byte 0: a text cannot be compared", "`title == 3`"),
     ])
     func `a refusal names the place and what was found there`(
         query: String, reason: String, found: String

@@ -12,7 +12,7 @@ extension RecordPredicate {
     /// The translation supports comparisons, `&&`, `||`, `!`, arithmetic, `contains`,
     /// `starts(with:)`, ranges, `nil`, `??`, forced unwrapping, `contains(where:)`, `allSatisfy`,
     /// `filter` and `count`. The translated condition follows NSPredicate's rules, which differ
-    /// from Swift's in one point: an empty text is part of no text.
+    /// from Swift's in one point: no text contains the empty text.
     ///
     /// - Parameters:
     ///   - predicate: the predicate to translate.

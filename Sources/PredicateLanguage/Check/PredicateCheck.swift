@@ -40,14 +40,14 @@ struct PredicateCheck {
                 .check,
                 "the canonical text is longer than \(Limits.maximumPredicateBytes) bytes",
                 found: "\(length) bytes",
-                expected: "\(Limits.maximumPredicateBytes) bytes at the most")
+                expected: "at most \(Limits.maximumPredicateBytes) bytes")
         }
         // Escape sequences, which are written in letters and digits, can produce combining marks.
         guard !text.hasEndlessMarks else {
             throw PredicateError(
                 .check, "a text has too many combining marks in a row",
                 found: "more than \(Limits.maximumMarksInARow)",
-                expected: "\(Limits.maximumMarksInARow) at the most")
+                expected: "at most \(Limits.maximumMarksInARow)")
         }
     }
 
@@ -261,9 +261,9 @@ struct PredicateCheck {
             values.count > Limits.maximumPredicateListElements
         else { return }
         throw failure(
-            "a list has at most \(Limits.maximumPredicateListElements) elements", at: span,
+            "the list has more than \(Limits.maximumPredicateListElements) elements", at: span,
             found: "\(values.count) elements",
-            expected: "\(Limits.maximumPredicateListElements) elements at the most")
+            expected: "at most \(Limits.maximumPredicateListElements) elements")
     }
 
     private func checkOperand(

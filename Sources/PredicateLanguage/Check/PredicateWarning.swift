@@ -114,40 +114,42 @@ extension RecordPredicate {
         }
         if isNever(nil) { return "no record" }
         guard let schema, isNever(schema) else { return nil }
-        return "no record that keeps to the schema"
+        return "no record that follows the schema"
     }
 
     /// Returns a hint about the most likely mistake.
     private func neverTrueHint(in form: PredicateForm) -> String? {
         if comparisons.contains(where: Contradiction.isOfOneself) {
-            return "__defaultOwner__ is oneself in CloudKit's own classes only: "
-                + "write the user's record name"
+            return "__defaultOwner__ means the current user only in CloudKit's own classes: "
+                + "write the user's record name instead"
         }
         if comparisons.contains(where: WholeRecord.isMistaken) {
-            return "SELF is the whole record: which one it is says recordName, or recordID"
+            return "SELF is the whole record: to compare its name, write recordName or recordID"
         }
         let isEmpty = comparisons.contains { comparison in
             [.contains, .beginsWith, .endsWith].contains(comparison.comparator)
                 && comparison.rules == .apple && comparison.right == .constant(.string(""))
         }
-        if isEmpty { return "an empty text is part of no text" }
+        if isEmpty {
+            return "CONTAINS, BEGINSWITH and ENDSWITH are always false with an empty text"
+        }
         let isOfEmptyList = comparisons.contains { comparison in
             guard comparison.comparator == .in,
                 case .list(let values)? = comparison.right.literal
             else { return false }
             return values.isEmpty
         }
-        if isOfEmptyList { return "nothing is in an empty list" }
+        if isOfEmptyList { return "the list is empty, so no value is in it" }
         if comparisons.contains(where: CalculatedKind.isMistaken) {
-            return "one side is calculated, and never of the kind that is asked for"
+            return "the result of a calculated side never has the type that the comparison needs"
         }
         let sides = comparisons.flatMap { [$0.left, $0.right] }
         if sides.contains(where: Contradiction.isBeforeFirst) {
-            return "the first element is [0] or [FIRST], and the last one [LAST]"
+            return "write [0] or [FIRST] for the first element, and [LAST] for the last one"
         }
-        if sides.contains(where: Contradiction.isByZero) { return "it is divided by zero" }
+        if sides.contains(where: Contradiction.isByZero) { return "the condition divides by zero" }
         if comparisons.contains(where: LetterCase.isMistaken) {
-            return "capitals are no small letters: to ignore the case, write ==[c]"
+            return "upper-case and lower-case letters are never equal: to ignore case, write ==[c]"
         }
         switch root {
         case .and, .or: return form.hintForAlternatives
@@ -161,8 +163,8 @@ extension RecordPredicate {
             comparison.right.literal != nil, isName(name)
         else { return nil }
         return PredicateWarning(
-            .unknownField, "a text is compared here with another constant, and no field is",
-            hint: "a field stands without quotes: \(name)", at: comparison.leftSpan)
+            .unknownField, "this compares a text with another constant, not with a field",
+            hint: "write a field name without quotes: \(name)", at: comparison.leftSpan)
     }
 
     /// Warns of a date in seconds since 1970 that was read as milliseconds, or the reverse.
@@ -218,8 +220,8 @@ extension RecordPredicate {
         let meant = pattern.replacing("%", by: "*")
         return PredicateWarning(
             .foreignWildcard,
-            "% is a sign like any other in a pattern of LIKE; * and ? stand for "
-                + "others",
+            "% is an ordinary character in a pattern of LIKE; the wildcards are * "
+                + "and ?",
             hint: meant.utf8.count > 60 ? nil : "did you mean LIKE \"\(meant)\"?",
             at: comparison.rightSpan)
     }
@@ -229,10 +231,11 @@ private extension PredicateForm {
     /// A hint on how alternatives are written in this form.
     var hintForAlternatives: String {
         switch self {
-        case .predicate, .rql: "alternatives are joined by OR"
-        case .where: "alternatives are joined by $or"
+        case .predicate, .rql: "join alternatives with OR"
+        case .where: "join alternatives with $or"
         case .filterBy:
-            "all filters must hold: alternatives are one filter with IN, or a subscription each"
+            "all filters must match: for alternatives, use one filter with IN, or a "
+                + "subscription for each"
         }
     }
 }

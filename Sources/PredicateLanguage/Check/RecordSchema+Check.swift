@@ -84,7 +84,7 @@ extension RecordSchema {
 
     /// Returns the hint for a word that is not a known field.
     static func hintForWord(_ word: String) -> String {
-        "a word without quotes is a field; a text is written \"\(word.prefix(60))\""
+        "a word without quotes is a field name; write a text as \"\(word.prefix(60))\""
     }
 
     /// Returns the first word of a side, or of a list, that is not a known field.
@@ -137,11 +137,11 @@ extension RecordSchema {
         guard case .string(let text)? = constant, text.utf8.count <= 40 else { return nil }
         switch sides.left == .string ? sides.right : sides.left {
         case .integer?, .double?:
-            return Double(text) == nil ? nil : "a number stands without quotes: \(text)"
+            return Double(text) == nil ? nil : "write a number without quotes: \(text)"
         case .boolean?:
             let words = ["true", "false", "yes", "no"]
             return words.contains(text.lowercased())
-                ? "a boolean stands without quotes: \(text.uppercased())" : nil
+                ? "write a boolean without quotes: \(text.uppercased())" : nil
         default: return nil
         }
     }
@@ -156,7 +156,7 @@ extension RecordSchema {
         }
     }
 
-    private static let hintForElements = "ANY before the list asks for one of its elements"
+    private static let hintForElements = "write ANY before the list to compare its elements"
 
     /// Returns a hint on how to write a date, if a text or a number is compared with a field of
     /// dates.
@@ -167,8 +167,8 @@ extension RecordSchema {
         else { return nil }
         switch isLeft ? sides.right : sides.left {
         case .string?, .integer?, .double?:
-            return "a date is CAST(seconds since 2001, \"NSDate\"), "
-                + "or an argument {\"$date\": seconds since 1970} for %@"
+            return "write a date as CAST(seconds since 2001, \"NSDate\"), "
+                + "or as %@ with an argument {\"$date\": seconds since 1970}"
         default: return nil
         }
     }
@@ -177,9 +177,11 @@ extension RecordSchema {
     private static func hintForText(_ constant: FieldType, for field: FieldType) -> String? {
         switch (constant, field) {
         case (.string, .uuid):
-            "a UUID is CAST(\"…\", \"NSUUID\"), or an argument {\"$uuid\": \"…\"} for %@"
+            "write a UUID as CAST(\"…\", \"NSUUID\"), or as %@ with an argument "
+                + "{\"$uuid\": \"…\"}"
         case (.string, .objectID):
-            "an object ID is CAST(\"…\", \"ObjectId\"), or an argument {\"$oid\": \"…\"} for %@"
+            "write an object ID as CAST(\"…\", \"ObjectId\"), or as %@ with an argument "
+                + "{\"$oid\": \"…\"}"
         default: nil
         }
     }
@@ -199,7 +201,7 @@ extension RecordSchema {
         let hasElements = type.isList && type.element?.hasOrder == true
         if rules == .realm || rules == .minapp, type.element?.hasOrder == true { return }
         throw mismatch(
-            "`\(sides.word)` needs an order, which \(type.word) does not have", span,
+            "`\(sides.word)` cannot be used on \(type.word), which has no order", span,
             found: type.word, expected: "a number, a text or a date",
             hint: hasElements ? Self.hintForElements : nil)
     }
@@ -209,8 +211,8 @@ extension RecordSchema {
         guard let left = sides.left, let bound = sides.right?.element, !left.agrees(with: bound)
         else { return }
         throw mismatch(
-            "\(left.word) cannot lie between bounds of another kind", sides.comparison.rightSpan,
-            found: bound.word, expected: left.word)
+            "\(left.word) cannot be compared with bounds of another kind",
+            sides.comparison.rightSpan, found: bound.word, expected: left.word)
     }
 
     private func checkMembership(
@@ -225,15 +227,15 @@ extension RecordSchema {
         case .list(let member):
             guard let element, !element.agrees(with: member) else { return }
             throw mismatch(
-                "\(element.word) cannot be an element of \(collection.word), each of whose "
-                    + "elements is \(member.word)", span,
+                "\(element.word) cannot be an element of \(collection.word) in which each "
+                    + "element is \(member.word)", span,
                 found: element.word, expected: member.word,
                 hint: sides.comparison.comparator == .in
                     ? Self.hintForList(element, member) : nil)
         case .string:
             guard let element, !element.agrees(with: .string) else { return }
             throw mismatch(
-                "\(element.word) cannot be a part of a text", span, found: element.word,
+                "\(element.word) cannot be part of a text", span, found: element.word,
                 expected: "a text")
         default:
             throw mismatch(

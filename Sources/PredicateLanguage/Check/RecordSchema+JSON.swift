@@ -21,7 +21,7 @@ extension RecordSchema {
                 path: path, reason: "more than \(Limits.maximumFieldsPerRecord) fields")
         }
         guard depth < Limits.maximumJSONDepth else {
-            throw JSONContractError(path: path, reason: "nested too deep")
+            throw JSONContractError(path: path, reason: "nested too deeply")
         }
         var fields: [String: Field] = [:]
         for member in reader.object.members {

@@ -82,7 +82,7 @@ extension RecordSchema {
     }
 
     private static let hintForHyphen =
-        "a text stands between quotes, also one with a hyphen: \"a-1\""
+        "write a text in quotes, also one with a hyphen: \"a-1\""
 
     private static func type(
         of function: RecordPredicate.Function, _ arguments: [FieldType?]
@@ -150,7 +150,7 @@ extension RecordSchema {
                 .check, "the field \(name.prefix(60)) is unknown", at: span,
                 found: "`\(name.prefix(60))`",
                 expected: names.isEmpty
-                    ? "a queryable field, of which there is none"
+                    ? "a queryable field, but there is none"
                     : "one of \(names.joined(separator: ", "))",
                 hint: nearest.map { "did you mean \($0)?" })
         }
@@ -177,8 +177,8 @@ extension RecordSchema {
             return .string
         case (.member(let name), .reference):
             throw mismatch(
-                "a reference has no member \(name.prefix(60)): of the record to which it leads "
-                    + "only the name is known", span, found: type.word, expected: "recordName")
+                "a reference has no member \(name.prefix(60)): only the name of the "
+                    + "referenced record is known", span, found: type.word, expected: "recordName")
         case (.member("description"), let own) where own.isScalar: return .string
         case (.member(let name), .string) where Self.propertiesOfTexts[name] != nil:
             return Self.propertiesOfTexts[name]

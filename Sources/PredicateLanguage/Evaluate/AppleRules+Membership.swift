@@ -19,7 +19,7 @@ extension AppleRules {
             case .string(let needle):
                 return (comparison.needle ?? TextNeedle(needle, options))
                     .isFound(in: text, at: .anywhere)
-            default: throw .wrongKind(operation: "IN before a text", found: value.kind)
+            default: throw .wrongKind(operation: "IN with a text on its right", found: value.kind)
             }
         default: throw .wrongKind(operation: "IN", found: collection.kind)
         }

@@ -34,7 +34,8 @@ enum Functions {
             return .list(TokenSearch.words(of: text).map(FieldValue.string))
         case .now: throw .noClock
         case .geoBox, .geoCircle, .geoPolygon:
-            throw .wrongKind(operation: function.rawValue, found: "a comparison by GEOWITHIN only")
+            throw .wrongKind(
+                operation: function.rawValue, found: "a comparison other than GEOWITHIN")
         }
     }
 

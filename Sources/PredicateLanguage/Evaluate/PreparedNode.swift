@@ -104,7 +104,7 @@ final class PreparedComparison: Sendable {
                 .check, "the pattern is refused: \(error.reason)", at: source.rightSpan,
                 found: "\"\(pattern.prefix(60))\"",
                 expected: source.comparator == .like
-                    ? "a pattern of * and ?" : "a regular expression of linear time")
+                    ? "a pattern with * and ?" : "a regular expression that runs in linear time")
             refusal.passes = error.passes
             throw refusal
         }

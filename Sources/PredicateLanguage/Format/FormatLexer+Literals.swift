@@ -9,8 +9,8 @@ extension FormatLexer {
         let token = if let prefixed { prefixed } else { try decimal() }
         if identifier() != nil {
             throw failure(
-                "a number may not run into a word", from: start,
-                expected: "a blank after the number")
+                "a number is directly followed by a word", from: start,
+                expected: "a space after the number")
         }
         return token
     }
@@ -31,8 +31,8 @@ extension FormatLexer {
         let text = String(decoding: bytes[digits..<position], as: UTF8.self)
         guard let value = UInt64(text, radix: radix) else {
             throw failure(
-                "not an integer of 64 bits", from: start,
-                expected: "digits of the base, at most 64 bits")
+                "this is not a 64-bit integer", from: start,
+                expected: "digits of the given base, at most 64 bits")
         }
         return token(.integer(value), from: start)
     }
@@ -59,9 +59,9 @@ extension FormatLexer {
         if isInteger {
             guard let value = UInt64(text) else {
                 throw failure(
-                    "the integer does not fit 64 bits", from: start,
+                    "the integer does not fit in 64 bits", from: start,
                     expected: "-9223372036854775808 to 9223372036854775807",
-                    hint: "\(text.prefix(40)).0 is a floating-point number")
+                    hint: "write \(text.prefix(40)).0 for a floating-point number")
             }
             return token(.integer(value), from: start)
         }
@@ -93,7 +93,8 @@ extension FormatLexer {
         }
         guard position < bytes.count else {
             let mark = Character(Unicode.Scalar(quote))
-            throw failure("the text is not closed", from: start, expected: "\(mark)")
+            throw failure(
+                "the text has no closing quotation mark", from: start, expected: "\(mark)")
         }
         position += 1
         let text = String(decoding: content, as: UTF8.self)
@@ -103,7 +104,7 @@ extension FormatLexer {
         guard !text.hasEndlessMarks else {
             throw failure(
                 "a text has too many combining marks in a row", from: start,
-                expected: "\(Limits.maximumMarksInARow) at the most")
+                expected: "at most \(Limits.maximumMarksInARow)")
         }
         return text
     }
@@ -135,7 +136,7 @@ extension FormatLexer {
         default:
             throw failure(
                 "unknown escape", from: start, expected: "\\\\ \\' \\\" \\n \\r \\t \\uHHHH …",
-                hint: "a backslash of a regular expression is written twice, or use %@")
+                hint: "write each backslash of a regular expression twice, or use %@")
         }
     }
 
@@ -153,7 +154,8 @@ extension FormatLexer {
             let scalar = Unicode.Scalar(value)
         else {
             throw failure(
-                "the escape names no character", from: start, expected: "a Unicode character")
+                "the escape does not stand for a Unicode character", from: start,
+                expected: "the code of a Unicode character")
         }
         return scalar
     }

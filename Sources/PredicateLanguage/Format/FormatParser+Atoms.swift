@@ -8,7 +8,7 @@ extension FormatParser {
         case .integer(let number):
             guard let value = Int64(exactly: number) else {
                 throw unexpected(
-                    "the integer does not fit 64 bits",
+                    "the integer does not fit in 64 bits",
                     expected: "-9223372036854775808 to 9223372036854775807")
             }
             return try constant(.integer(value))
@@ -99,7 +99,7 @@ extension FormatParser {
             guard elements.count <= Limits.maximumPredicateListElements else {
                 throw unexpected(
                     "the list has more than \(Limits.maximumPredicateListElements) elements",
-                    expected: "\(Limits.maximumPredicateListElements) elements at the most")
+                    expected: "at most \(Limits.maximumPredicateListElements) elements")
             }
         }
         try advance()
@@ -127,12 +127,12 @@ extension FormatParser {
             return Phrase(content: .expression(.anyKey), height: 1, start: start)
         case "TRUEPREDICATE", "FALSEPREDICATE":
             throw unexpected(
-                "a predicate stands where a value is needed", expected: "an expression")
+                "a predicate is used where a value is needed", expected: "an expression")
         case "CAST", "TERNARY", "SUBQUERY", "FUNCTION", "FETCH": return try specialForm()
         case let keyword? where FormatWords.reserved.contains(keyword):
             throw unexpected(
                 "\(word) is a reserved word", expected: "a field, a constant or %@",
-                hint: "a field of that name is written #\(word)")
+                hint: "write a field of that name as #\(word)")
         default: break
         }
         try advance()
@@ -157,8 +157,8 @@ extension FormatParser {
                 "there are fewer arguments than placeholders",
                 expected: consumed == 0
                     ? "a value for each placeholder" : "at least \(consumed + 1) arguments",
-                hint: "a placeholder takes its value from the list of arguments beside the text, "
-                    + "in order; or write the value itself: 3, \"text\", YES")
+                hint: "placeholders take their values, in order, from the list of "
+                    + "arguments; or write the value itself: 3, \"text\", YES")
         }
         consumed += 1
         return arguments[consumed - 1]
@@ -188,7 +188,7 @@ extension FormatParser {
         guard count <= Limits.maximumPredicateListElements else {
             throw unexpected(
                 "the list has more than \(Limits.maximumPredicateListElements) elements",
-                expected: "\(Limits.maximumPredicateListElements) elements at the most")
+                expected: "at most \(Limits.maximumPredicateListElements) elements")
         }
         return value
     }
@@ -202,7 +202,7 @@ extension FormatParser {
         case (.integer, .double(let number)):
             guard let whole = Int64(exactly: number.rounded(.towardZero)) else {
                 throw unexpected(
-                    "the argument does not fit an integer", expected: "an integer of 64 bits")
+                    "the argument does not fit in an integer", expected: "a 64-bit integer")
             }
             return try constant(.integer(whole))
         case (.integer, .bool(let flag)): return try constant(.integer(flag ? 1 : 0))
@@ -210,8 +210,8 @@ extension FormatParser {
         case (.character, .integer(let code)):
             guard let scalar = UInt32(exactly: code).flatMap(Unicode.Scalar.init) else {
                 throw unexpected(
-                    "the argument is no character code", expected: "the code of a Unicode character"
-                )
+                    "the argument is not a character code",
+                    expected: "the code of a Unicode character")
             }
             return try constant(.string(String(scalar)))
         case (.character, .string): break
@@ -234,8 +234,8 @@ extension FormatParser {
         var parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard !parts.contains("") else {
             throw unexpected(
-                "the argument of %K has an empty key between points",
-                expected: "names joined by single points")
+                "the argument of %K has an empty key between dots",
+                expected: "names joined by single dots")
         }
         try advance()
         if parts[0] == "self" || parts[0] == "SELF" { parts.removeFirst() }

@@ -9,12 +9,12 @@ extension FormatParser {
         let keyword = token.keyword
         if keyword == "FUNCTION" {
             throw unexpected(
-                "FUNCTION calls arbitrary methods, which a saved predicate may not",
+                "FUNCTION calls arbitrary methods, which a saved predicate must not do",
                 expected: "a built-in function such as sum: or length:")
         }
         if keyword == "FETCH" {
             throw unexpected(
-                "FETCH reads a database, which a saved predicate cannot",
+                "FETCH reads a database, which a saved predicate cannot do",
                 expected: "a field or constant")
         }
         try advance()
@@ -65,8 +65,8 @@ extension FormatParser {
             throw PredicateError(
                 .parse, error.reason, at: valueSpan, found: literal.kind,
                 hint: type == .date
-                    ? "a date is CAST(seconds since 2001, \"NSDate\"), or an argument "
-                        + "{\"$date\": seconds since 1970} for %@"
+                    ? "write a date as CAST(seconds since 2001, \"NSDate\"), or as %@ with an "
+                        + "argument {\"$date\": seconds since 1970}"
                     : nil)
         }
     }
@@ -153,8 +153,8 @@ extension FormatParser {
         let full = given == "tokenize:" ? "tokenize:using:" : given
         if full == "random:" || full == "randomn:" {
             throw PredicateError(
-                .parse, "a saved predicate may not depend on chance", at: span,
-                found: "`\(name)`", expected: "a function of the record alone")
+                .parse, "a saved predicate must not use random numbers", at: span,
+                found: "`\(name)`", expected: "a function that depends only on the record")
         }
         if let symbol = operators[full] {
             try check(name, values.count, 2...2, at: span)
@@ -200,7 +200,7 @@ extension FormatParser {
 
     /// Hints for binary operators of other languages, by the sign as it appears in error messages.
     static let meantBySigns: [String: String] = [
-        "`~`": "a pattern is compared with LIKE or MATCHES", "`!`": "did you mean !=?",
+        "`~`": "to match a pattern, use LIKE or MATCHES", "`!`": "did you mean !=?",
     ]
 
     /// The functions that are another notation of an operator.

@@ -151,7 +151,7 @@ extension FormatParser {
             return [.variableMember(name)]
         case .argument(.key): return try keyComponents()
         default:
-            throw unexpected("a name must follow the point", expected: "a field or @operator")
+            throw unexpected("a name must follow the dot", expected: "a field or @operator")
         }
     }
 

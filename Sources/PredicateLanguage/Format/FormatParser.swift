@@ -17,7 +17,7 @@ extension RecordPredicate {
                 .parse, "the text is longer than \(Limits.maximumPredicateBytes) bytes",
                 at: SourceSpan(offset: Limits.maximumPredicateBytes, length: 0),
                 found: "\(format.utf8.count) bytes",
-                expected: "\(Limits.maximumPredicateBytes) bytes at the most")
+                expected: "at most \(Limits.maximumPredicateBytes) bytes")
         }
         var parser = try FormatParser(format, arguments: arguments)
         self.init(try parser.format())
@@ -75,7 +75,7 @@ struct FormatParser {
         let node = try node(phrase)
         guard token.kind == .end else {
             throw unexpected(
-                "the text goes on after the end of the predicate", expected: "AND, OR or the end",
+                "there is more text after the end of the predicate", expected: "AND, OR or the end",
                 hint: hintForRest)
         }
         if consumed < arguments.count, !namesPositions {
@@ -133,7 +133,7 @@ struct FormatParser {
         guard depth <= Limits.maximumPredicateDepth else {
             throw unexpected(
                 "nested deeper than \(Limits.maximumPredicateDepth) levels",
-                expected: "\(Limits.maximumPredicateDepth) levels at the most",
+                expected: "at most \(Limits.maximumPredicateDepth) levels",
                 hint: "a long chain of AND or OR without parentheses is not nested")
         }
     }
@@ -159,7 +159,7 @@ struct FormatParser {
         }
         if let hint = ForeignWords.operators[word.uppercased()] { return hint }
         return switch word.uppercased() {
-        case "NOT": "NOT stands before the comparison: NOT a IN {1, 2}"
+        case "NOT": "write NOT before the comparison: NOT a IN {1, 2}"
         case "IS": hintForIs
         default:
             // A correctly spelt word here means that a comparison is missing, as in `a AND b`.
@@ -176,22 +176,22 @@ struct FormatParser {
     /// A hint for text after the end of the predicate.
     private var hintForRest: String? {
         if ["ORDER", "SORT", "LIMIT", "GROUP"].contains(token.keyword) {
-            return "a condition says which records are meant, not their order or number"
+            return "a condition only selects records; it cannot set their order or number"
         }
         let isBehindText =
             previousEnd > 0 && token.span.offset == previousEnd
             && "'\"".utf8.contains(lexer.bytes[previousEnd - 1])
         return isBehindText
-            ? #"a quotation mark within a text is written \' or \""# : nil
+            ? #"inside a text, write a quotation mark as \' or \""# : nil
     }
 
     /// A hint for SQL's `IS`, which depends on the next word.
     private var hintForIs: String {
         var rest = lexer
         return switch (try? rest.next())?.keyword {
-        case "NOT": "a value that is there is found by != NULL"
-        case "NULL", "NIL": "a missing value is found by == NULL"
-        default: "equality is written =="
+        case "NOT": "to find records that have a value, write != NULL"
+        case "NULL", "NIL": "to find records without a value, write == NULL"
+        default: "write == for equality"
         }
     }
 
@@ -203,9 +203,9 @@ struct FormatParser {
         case .expression(let expression): return expression
         case .node:
             throw PredicateError(
-                .parse, "a predicate stands where a value is needed",
+                .parse, "a predicate is used where a value is needed",
                 at: span(from: phrase.start), expected: "an expression",
-                hint: "TERNARY(predicate, YES, NO) makes a value of it")
+                hint: "TERNARY(predicate, YES, NO) turns it into a value")
         }
     }
 }
@@ -384,7 +384,8 @@ extension FormatParser {
 
     private func optionFailure(from start: Int) -> PredicateError {
         lexer.failure(
-            "unknown text options", from: start, expected: "letters out of c, d, n, l: [cd]",
+            "unknown text options", from: start,
+            expected: "one or more of the letters c, d, n and l: [cd]",
             hint: Self.isOptionByte(lexer.byte(start + 1)) ? nil : ForeignWords.hintForList)
     }
 }

@@ -248,7 +248,7 @@ extension FormatLexer {
                 position += 1
                 throw failure(
                     "unknown operator", from: start, expected: "== != < <= > >=",
-                    hint: two == "==" ? "equality is written ==" : "did you mean \(two)?")
+                    hint: two == "==" ? "write == for equality" : "did you mean \(two)?")
             }
             return token(.symbol(two), from: start)
         }
@@ -259,7 +259,7 @@ extension FormatLexer {
             position = min(position, bytes.count)
             let sign = String(decoding: bytes[start..<position], as: UTF8.self)
             throw failure(
-                "this is not part of the language", from: start,
+                "this character is not part of the language", from: start,
                 expected: "an operator, a field or a constant", hint: Self.hint(for: sign))
         }
         position += 1
@@ -269,9 +269,9 @@ extension FormatLexer {
     /// Returns a hint for a sign that other programs, languages or keyboards write.
     private static func hint(for sign: String) -> String? {
         switch sign {
-        case "“", "”", "„", "‘", "’", "«", "»": "a text stands between straight quotes: \"text\""
-        case "`": "a field stands without quotes"
-        case ";": "a condition ends without a sign"
+        case "“", "”", "„", "‘", "’", "«", "»": "write a text in straight quotes: \"text\""
+        case "`": "write a field name without quotes"
+        case ";": "a condition does not end with a semicolon"
         case "≠": "did you mean !=?"
         case "≤": "did you mean <=?"
         case "≥": "did you mean >=?"

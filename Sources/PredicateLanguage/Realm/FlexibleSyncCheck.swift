@@ -13,8 +13,8 @@ extension RealmQuery {
     public func checkSubscription(schema: RecordSchema? = nil) throws(PredicateError) {
         guard suffixes.isEmpty else {
             throw PredicateError(
-                .check, "SORT, DISTINCT and LIMIT are not for subscriptions",
-                expected: "a query without suffixes", hint: "leave the suffix out")
+                .check, "SORT, DISTINCT and LIMIT cannot be used in a subscription",
+                expected: "a query without suffixes", hint: "remove the suffix")
         }
         try FlexibleSyncCheck(schema: schema).check(predicate.root)
         if let schema {
@@ -32,7 +32,8 @@ extension RealmQuery {
             guard members.contains(where: { $0.holdsToConstants(name) }) else {
                 throw PredicateError(
                     .check,
-                    "\(name) is indexed, and the query does not hold it to constants at the top",
+                    "\(name) is indexed, but the query does not compare it with constants "
+                        + "at its top level",
                     expected: "\(name) == constant or \(name) IN {…}, joined by AND",
                     hint: "\(name) == … AND (\(predicate.canonicalText.prefix(80)))")
             }

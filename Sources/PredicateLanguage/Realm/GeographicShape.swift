@@ -75,7 +75,7 @@ enum GeographicShape {
             let second = location(arguments[1].literal)
         else { return .failure(badPoint) }
         guard first.latitude <= second.latitude else {
-            return .failure(Flaw(reason: "the first corner of a box is the southern one"))
+            return .failure(Flaw(reason: "the first corner of a box must be the southern one"))
         }
         return .success(.box(southWest: first, northEast: second))
     }
@@ -85,7 +85,7 @@ enum GeographicShape {
             return .failure(badPoint)
         }
         guard let radius = arguments[1].literal?.numberAsDouble, radius >= 0 else {
-            return .failure(Flaw(reason: "a radius is a number of radians, 0 or more"))
+            return .failure(Flaw(reason: "a radius must be a number of radians, 0 or more"))
         }
         return .success(.circle(center: center, radius: radius))
     }
@@ -99,7 +99,8 @@ enum GeographicShape {
             guard corners.first == corners.last, corners.count >= 4 else {
                 return .failure(
                     Flaw(
-                        reason: "a ring has three corners or more and ends at its first point"))
+                        reason: "a ring needs at least three corners, and must end where it begins")
+                )
             }
             rings.append(SphericalRing(corners.dropLast()))
         }
@@ -108,7 +109,7 @@ enum GeographicShape {
     }
 
     private static let badPoint = Flaw(
-        reason: "a point is [longitude, latitude], -180 to 180 and -90 to 90 degrees")
+        reason: "a point must be [longitude, latitude], -180 to 180 and -90 to 90 degrees")
 
     /// Returns the location that a value represents: a location, `[longitude, latitude]`, or a
     /// GeoJSON point.

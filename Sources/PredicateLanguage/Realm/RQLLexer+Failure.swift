@@ -14,9 +14,9 @@ extension RQLLexer {
     func unexpectedByte() -> PredicateError {
         let hint: String? =
             switch bytes[index] {
-            case UInt8(ascii: "&"): "AND is written && or AND"
-            case UInt8(ascii: "|"): "OR is written || or OR"
-            case UInt8(ascii: "%"): "arguments are written $0, $1 …"
+            case UInt8(ascii: "&"): "write AND as && or AND"
+            case UInt8(ascii: "|"): "write OR as || or OR"
+            case UInt8(ascii: "%"): "write arguments as $0, $1 …"
             default: nil
             }
         return failure(

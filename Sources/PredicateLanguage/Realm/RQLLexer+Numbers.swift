@@ -125,7 +125,7 @@ extension RQLLexer {
         index = cursor
         guard let date = Self.timestamp(parts) else {
             throw PredicateError(
-                .check, "not a date of the calendar, from 1900 on",
+                .check, "this is not a calendar date from 1900 on",
                 at: SourceSpan(offset: start, length: cursor - start),
                 found: string(start, cursor),
                 expected: "year-month-day@hour:minute:second, from 1900 on")

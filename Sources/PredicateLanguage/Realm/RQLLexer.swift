@@ -111,7 +111,7 @@ struct RQLLexer {
             throw failure(
                 from: index, to: end,
                 expected: RQLMember.allCases.map(\.rawValue).joined(separator: ", "),
-                hint: "words after @ are written in lower case")
+                hint: "write words after @ in lower case")
         }
         index = end
         return member
@@ -174,6 +174,6 @@ struct RQLLexer {
         failure(
             from: index, to: min(index + 2, bytes.count),
             expected: #"\" \' \\ \/ \b \f \n \r \t \0 or \u and four hexadecimal digits"#,
-            hint: #"a backslash itself is written \\"#)
+            hint: #"write a backslash itself as \\"#)
     }
 }

@@ -19,8 +19,9 @@ extension RQLParser {
         if let first = left.quantifier, let second = right.quantifier, first != second {
             throw PredicateError(
                 .check,
-                "one side of a comparison has one quantifier, found \(first.rawValue) and "
-                    + second.rawValue, at: right.span, expected: "one quantifier")
+                "one side of a comparison can have only one quantifier, found "
+                    + "\(first.rawValue) and \(second.rawValue)", at: right.span,
+                expected: "one quantifier")
         }
         return .operand(
             Operand(

@@ -6,7 +6,7 @@ extension RQLParser {
     mutating func geoWithin(_ left: Operand) throws(PredicateError) -> Node {
         guard left.shape == .path else {
             throw PredicateError(
-                .parse, "GEOWITHIN asks where a property lies; found no path before it",
+                .parse, "GEOWITHIN needs the path of a property before it; found none",
                 at: left.span, expected: "the path of a property")
         }
         var comparison = Comparison(left.expression, .geoWithin, try shape())

@@ -158,7 +158,7 @@ extension RQLParser {
         guard case .string(let path) = arguments[number], !path.isEmpty else {
             throw PredicateError(
                 .check,
-                "a key path is a text, \(spelling(of: token)) is "
+                "a key path must be a text, but \(spelling(of: token)) is "
                     + arguments[number].kind, at: span(of: token),
                 expected: "a text such as address.city")
         }
@@ -202,7 +202,7 @@ extension RQLParser {
         }
         guard !variables.contains(where: { $0.written == name }) else {
             throw PredicateError(
-                .check, "\(name) is the variable of a subquery around this one already",
+                .check, "\(name) is already the variable of an outer subquery",
                 at: span(of: current), expected: "another name")
         }
         advance()

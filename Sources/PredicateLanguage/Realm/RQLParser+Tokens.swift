@@ -40,7 +40,7 @@ extension RQLParser {
     func tooDeep(at span: SourceSpan) -> PredicateError {
         PredicateError(
             .parse, "the query is nested deeper than \(Limits.maximumPredicateDepth) levels",
-            at: span, expected: "\(Limits.maximumPredicateDepth) levels at the most")
+            at: span, expected: "at most \(Limits.maximumPredicateDepth) levels")
     }
 
     func span(of token: RQLToken) -> SourceSpan {
@@ -73,7 +73,7 @@ extension RQLParser {
             return nil
         }
         switch tokens[position - 1].kind {
-        case .symbol(.equal): return "equality is written =="
+        case .symbol(.equal): return "write == for equality"
         case .symbol(.notEqual): return "did you mean !=?"
         default: return nil
         }
@@ -82,7 +82,7 @@ extension RQLParser {
     /// A hint for a missing operator: a word of SQL, or a misspelt keyword before this token.
     var hintForOperator: String? {
         switch current.kind {
-        case .keyword(.not): return "NOT stands before the comparison: NOT a IN {1, 2}"
+        case .keyword(.not): return "write NOT before the comparison: NOT a IN {1, 2}"
         case .name(let name):
             let before = position > 0 ? Self.hint(for: tokens[position - 1]) : nil
             return before ?? Self.hint(for: current) ?? Self.meant(by: name)
@@ -94,8 +94,8 @@ extension RQLParser {
     private static func meant(by name: String) -> String? {
         let word = name.uppercased()
         return switch word {
-        case "IS": "a missing value is found by == null, one that is there by != null"
-        case "MATCHES", "REGEXP", "RLIKE", "SIMILAR": "a pattern is compared with LIKE"
+        case "IS": "to find records without a value, write == null; with a value, != null"
+        case "MATCHES", "REGEXP", "RLIKE", "SIMILAR": "to match a pattern, use LIKE"
         default:
             ForeignWords.operators[word]
                 ?? NearestWord.to(word, among: comparators).map { "did you mean \($0)?" }
@@ -109,9 +109,9 @@ extension RQLParser {
 
     private static func hint(for token: RQLToken) -> String? {
         switch token.kind {
-        case .symbol(.openBracket): "a list of values is written in braces: {1, 2}"
+        case .symbol(.openBracket): "write a list of values in braces: {1, 2}"
         case .name(let name) where RQLKeyword(spelling: name.uppercased()) != nil:
-            "keywords have their own spellings: write \(name.uppercased())"
+            "this keyword is spelt differently: write \(name.uppercased())"
         default: nil
         }
     }

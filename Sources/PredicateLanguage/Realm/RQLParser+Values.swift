@@ -66,7 +66,7 @@ extension RQLParser {
         case .constant, .objectKey:
             throw unexpected(
                 expected: "a path or list after \(quantifier.rawValue)",
-                hint: "a quantifier belongs to the list: 5 IN ANY items.price")
+                hint: "write the quantifier before the list: 5 IN ANY items.price")
         default: operand = try path()
         }
         operand.quantifier = quantifier
@@ -82,7 +82,7 @@ extension RQLParser {
         case .list, .set: return
         default:
             throw PredicateError(
-                .check, "a quantifier needs a list, \(spelling(of: token)) is \(value.kind)",
+                .check, "a quantifier needs a list, but \(spelling(of: token)) is \(value.kind)",
                 at: span(of: token), expected: "a list")
         }
     }
@@ -115,8 +115,8 @@ extension RQLParser {
         let key = parts.last.flatMap { UInt64($0, radix: parts.count == 2 ? 16 : 10) }
         guard let name = key.flatMap({ RecordName(rawValue: String($0)) }) else {
             throw PredicateError(
-                .check, "the key of an object does not fit 64 bits", at: span(of: token),
-                expected: "an integer of 64 bits")
+                .check, "the key of an object does not fit in 64 bits", at: span(of: token),
+                expected: "a 64-bit integer")
         }
         return .reference(RecordReference(RecordID(recordName: name)))
     }
@@ -141,8 +141,9 @@ extension RQLParser {
     func missingArgument(_ token: RQLToken) -> PredicateError {
         PredicateError(
             .check,
-            "\(spelling(of: token)) has no argument: there are \(arguments.count), counted from 0",
-            at: span(of: token), expected: "as many arguments as the query names")
+            "there is no argument for \(spelling(of: token)); arguments given: "
+                + "\(arguments.count), counted from 0",
+            at: span(of: token), expected: "as many arguments as the query uses")
     }
 
     /// Reads `obj("Type", key)`, a reference to the record with that name.
@@ -160,7 +161,7 @@ extension RQLParser {
         guard case .constant(let value) = key else { return key }
         guard let name = value.primaryKeyText.flatMap(RecordName.init(rawValue:)) else {
             throw PredicateError(
-                .check, "a primary key is a text, an integer, a UUID or an object ID",
+                .check, "a primary key must be a text, an integer, a UUID or an object ID",
                 at: span(of: token), expected: "a text, an integer, a UUID or an object ID")
         }
         return .constant(.reference(RecordReference(RecordID(recordName: name))))
@@ -203,7 +204,7 @@ extension RQLParser {
                     .parse,
                     "the list has more than \(Limits.maximumPredicateListElements) elements",
                     at: span(of: start),
-                    expected: "\(Limits.maximumPredicateListElements) elements at the most")
+                    expected: "at most \(Limits.maximumPredicateListElements) elements")
             }
         }
         advance()

@@ -202,9 +202,9 @@ struct RQLParser {
         else { return }
         throw PredicateError(
             .check,
-            "a pattern has \(Limits.maximumRegularExpressionBytes) bytes at the most, found "
+            "a pattern can have at most \(Limits.maximumRegularExpressionBytes) bytes, found "
                 + "\(pattern.byteCount)", at: span,
-            expected: "\(Limits.maximumRegularExpressionBytes) bytes at the most")
+            expected: "at most \(Limits.maximumRegularExpressionBytes) bytes")
     }
 
     private func comparator(of token: RQLToken) -> RecordPredicate.Comparator? {

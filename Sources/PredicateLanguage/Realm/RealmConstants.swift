@@ -13,8 +13,8 @@ enum RealmConstants {
             text.utf8.allSatisfy(\.isBlank)
         {
             throw PredicateError(
-                .check, "TEXT asks for words, and there is none", at: comparison.span,
-                found: "\"\"", expected: "a word or more")
+                .check, "TEXT needs words to search for, but there are none", at: comparison.span,
+                found: "\"\"", expected: "one or more words")
         }
         switch comparison.comparator {
         case .less, .lessOrEqual, .greater, .greaterOrEqual, .between: break
@@ -39,7 +39,7 @@ enum RealmConstants {
             else { continue }
             let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
             throw PredicateError(
-                .check, "@type is one of \(names)", at: span, found: "\"\(name.prefix(60))\"",
+                .check, "@type must be one of \(names)", at: span, found: "\"\(name.prefix(60))\"",
                 expected: "the name of a type")
         }
     }

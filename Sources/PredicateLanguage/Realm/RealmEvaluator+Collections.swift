@@ -73,7 +73,7 @@ extension RealmEvaluator {
         guard case .map(let members) = value, case .map? = members["@links"] else {
             throw .wrongKind(
                 operation: "@links",
-                found: "a record without the member \"@links\", which would say what links to it")
+                found: "a record without the member \"@links\", which lists its incoming links")
         }
         return members["@links"] ?? .null
     }

@@ -197,7 +197,7 @@ struct RealmEvaluator {
         let shape: GeographicShape
         switch GeographicShape.read(area) {
         case .success(let read): shape = read
-        case .failure: throw .wrongKind(operation: "GEOWITHIN", found: "what is not a shape")
+        case .failure: throw .wrongKind(operation: "GEOWITHIN", found: "a value other than a shape")
         }
         func test(_ value: FieldValue) -> Bool {
             GeographicShape.location(value).map(shape.contains) ?? false

@@ -48,7 +48,7 @@ public struct RealmQuery: Sendable, Hashable {
             throw PredicateError(
                 .parse,
                 "the query has \(text.utf8.count) bytes; \(Limits.maximumPredicateBytes) are "
-                    + "allowed", expected: "\(Limits.maximumPredicateBytes) bytes at the most")
+                    + "allowed", expected: "at most \(Limits.maximumPredicateBytes) bytes")
         }
         var parser = RQLParser(
             tokens: try RQLLexer.tokens(of: text), text: text, arguments: arguments)
@@ -69,7 +69,7 @@ extension RecordPredicate {
             throw PredicateError(
                 .check, "SORT, DISTINCT and LIMIT have no meaning in a subscription",
                 expected: "a query without suffixes",
-                hint: "leave the suffix out and arrange the records where they are shown")
+                hint: "remove the suffix, and sort or limit the records where they are shown")
         }
         self = query.predicate
     }

@@ -182,7 +182,7 @@ extension RealmSchemaCheck {
             }
             return field.type
         case .map(nil), .mixed, .reference: return .mixed
-        default: throw failure("\(type.word) has no fields, such as \(name)", at: span)
+        default: throw failure("\(type.word) has no fields; found the field \(name)", at: span)
         }
     }
 
@@ -209,7 +209,7 @@ extension RealmSchemaCheck {
         case .sum, .average, .minimum, .maximum:
             try aggregate(symbol, &rest, &side, at: span)
         case .links: try links(&side, at: span)
-        default: throw failure("@\(symbol.rawValue) is no operator of Realm queries", at: span)
+        default: throw failure("@\(symbol.rawValue) is not an operator of Realm queries", at: span)
         }
     }
 
@@ -220,7 +220,7 @@ extension RealmSchemaCheck {
         open(&side)
         if case .map(let fields?) = side.element, fields["@links"] == nil {
             throw failure(
-                "@links is not available: the records do not say what links to them", at: span)
+                "@links is not available: the records do not list their incoming links", at: span)
         }
         guard side.element.isLink || side.element == .mixed else {
             throw failure("\(side.element.word) has no incoming links", at: span)

@@ -79,7 +79,7 @@ struct RealmSchemaCheck {
         let span = comparison.span
         if left.constant != nil, right.constant != nil {
             var hint: String?
-            if case .string? = left.constant { hint = "a field stands without quotes" }
+            if case .string? = left.constant { hint = "write a field name without quotes" }
             throw failure("two constants are compared", at: span, hint: hint)
         }
         try checkQuantifier(comparison.quantifier, left, at: span)
@@ -137,7 +137,7 @@ struct RealmSchemaCheck {
             throw failure("IN needs a list on its right, found \(right.element.word)", at: span)
         }
         if comparison.comparator == .between, left.isList, comparison.quantifier != .all {
-            throw failure("BETWEEN asks about one value or ALL of a list", at: span)
+            throw failure("BETWEEN needs a single value, or a list after ALL", at: span)
         }
         if left.isPlainList, right.isPlainList, comparison.quantifier == nil,
             comparison.rightQuantifier == nil
@@ -146,7 +146,7 @@ struct RealmSchemaCheck {
         }
         for (side, other) in [(left, right), (right, left)]
         where side.isList && side.element.isLink && other.constant == .null {
-            throw failure("a list of links is never null; ask for its @count", at: span)
+            throw failure("a list of links is never null; compare its @count", at: span)
         }
     }
 
@@ -155,7 +155,7 @@ struct RealmSchemaCheck {
         switch side.element {
         case .string, .bytes, .mixed: return
         default:
-            throw failure("texts and data are compared so, found \(side.element.word)", at: span)
+            throw failure("the operator needs a text or data, found \(side.element.word)", at: span)
         }
     }
 
@@ -167,7 +167,7 @@ struct RealmSchemaCheck {
             guard let kind = FieldType(of: value), !side.element.isComparable(with: kind) else {
                 continue
             }
-            throw failure("\(side.element.word) is compared with \(kind.word)", at: span)
+            throw failure("\(side.element.word) cannot be compared with \(kind.word)", at: span)
         }
     }
 
@@ -197,12 +197,12 @@ struct RealmSchemaCheck {
                 || isOfRecordName(comparison, left, right)
         else {
             throw failure(
-                "\(left.element.word) is compared with \(right.element.word)", at: span,
+                "\(left.element.word) cannot be compared with \(right.element.word)", at: span,
                 hint: Self.hint(left, right))
         }
         for (side, other) in [(left, right), (right, left)] where side.element == .integer {
             guard case .double(let number)? = other.constant, number.isInfinite else { continue }
-            throw failure("an integer is compared with infinity", at: span)
+            throw failure("an integer cannot be compared with infinity", at: span)
         }
     }
 
@@ -212,11 +212,11 @@ struct RealmSchemaCheck {
         switch (side.element, left.constant ?? right.constant) {
         case (.integer, .string(let text)?), (.double, .string(let text)?):
             return text.utf8.count > 40 || Double(text) == nil
-                ? nil : "a number stands without quotes: \(text)"
-        case (.boolean, .string?), (.boolean, .integer?): return "a boolean is true or false"
+                ? nil : "write a number without quotes: \(text)"
+        case (.boolean, .string?), (.boolean, .integer?): return "write a boolean as true or false"
         case (.timestamp, .string?):
-            return "a date is written without quotes: 2026-01-31@12:00:00"
-        case (.reference, .string?): return "a link is written obj(\"Type\", \"name\")"
+            return "write a date without quotes: 2026-01-31@12:00:00"
+        case (.reference, .string?): return "write a link as obj(\"Type\", \"name\")"
         default: return nil
         }
     }
@@ -234,7 +234,7 @@ struct RealmSchemaCheck {
         }
         guard let kind = values.first.flatMap(FieldType.init(of:)) else { return }
         throw failure(
-            "\(side.element.word) is compared with \(kind.word)", at: comparison.span)
+            "\(side.element.word) cannot be compared with \(kind.word)", at: comparison.span)
     }
 
     /// Returns whether a comparison of a text with a reference is about a system field.
@@ -261,14 +261,14 @@ struct RealmSchemaCheck {
         guard isMembership || comparison.comparator == .equal || comparison.comparator == .notEqual,
             comparison.options.isEmpty
         else {
-            throw failure("@type is compared with ==, != or IN a list", at: comparison.span)
+            throw failure("@type can be compared by ==, != or IN a list", at: comparison.span)
         }
         for constant in [left.constant, right.constant] {
             guard let constant else { continue }
             for name in constant.elements ?? [constant] {
                 if case .string(let text) = name, RealmTypeName(queried: text) != nil { continue }
                 let names = RealmTypeName.allCases.map(\.rawValue).joined(separator: ", ")
-                throw failure("@type is one of \(names)", at: comparison.span)
+                throw failure("@type must be one of \(names)", at: comparison.span)
             }
         }
         try checkTypeName(comparison, left, right.constant)
@@ -292,7 +292,8 @@ struct RealmSchemaCheck {
         _ reason: String, at span: SourceSpan, hint: String? = nil
     ) -> PredicateError {
         PredicateError(
-            .check, reason, at: span, expected: "what the types of the fields allow", hint: hint)
+            .check, reason, at: span, expected: "an expression that fits the types of the fields",
+            hint: hint)
     }
 }
 

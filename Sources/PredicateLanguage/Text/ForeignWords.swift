@@ -1,12 +1,12 @@
 /// Hints for the notation of other languages, for the text dialects.
 enum ForeignWords {
     /// The hint for a list that is written as in SQL or JSON.
-    static let hintForList = "a list is written in braces: {1, 2}"
+    static let hintForList = "write a list in braces: {1, 2}"
 
     /// The hints for operators of other languages.
     static let operators: [String: String] = [
-        "EQUALS": "equality is written ==", "STARTSWITH": "did you mean BEGINSWITH?",
-        "ILIKE": "did you mean LIKE[c], which pays no regard to case?",
+        "EQUALS": "write == for equality", "STARTSWITH": "did you mean BEGINSWITH?",
+        "ILIKE": "did you mean LIKE[c], which ignores case?",
         "REGEXP": "did you mean MATCHES?", "RLIKE": "did you mean MATCHES?",
         "SIMILAR": "did you mean MATCHES?", "HAS": "did you mean CONTAINS?",
         "INCLUDES": "did you mean CONTAINS?", "STARTS": "did you mean BEGINSWITH?",

@@ -46,7 +46,7 @@ public enum EvaluationError: Error, Sendable, Hashable {
         case .unordered(let left, let right): "\(left) cannot be ordered against \(right)"
         case .wrongKind(let operation, let found): "\(operation) is not defined for \(found)"
         case .divisionByZero: "division by zero"
-        case .overflow: "the result does not fit 64 bits"
+        case .overflow: "the result does not fit in 64 bits"
         case .indexOutOfRange(let index, let count):
             "index \(index) is outside a list of \(count)"
         case .quantifierOnScalar(let found): "a quantifier needs a collection, found \(found)"
@@ -54,7 +54,7 @@ public enum EvaluationError: Error, Sendable, Hashable {
         case .badBounds: "BETWEEN needs a list of two bounds"
         case .badRegularExpression(let reason): "the regular expression is refused: \(reason)"
         case .badCast(let found, let type): "\(found) cannot be cast to \(type)"
-        case .noClock: "now() needs the moment of the evaluation"
+        case .noClock: "now() needs the time of the evaluation"
         case .budgetExceeded:
             "the evaluation takes more than \(Limits.maximumEvaluationSteps) steps"
         }

@@ -39,7 +39,7 @@ struct TextRoom {
         throw PredicateError(
             .check,
             "the canonical text is longer than \(Limits.maximumPredicateBytes) bytes", at: span,
-            expected: "\(Limits.maximumPredicateBytes) bytes at the most")
+            expected: "at most \(Limits.maximumPredicateBytes) bytes")
     }
 
     /// Returns the text size of a value.

@@ -92,7 +92,7 @@ struct RealmQueryTests {
                 #"expected \" \' \\ \/ \b \f \n \r \t \0 or \u and four hexadecimal digits, found \q"#
             ),
             ("a BETWEEN {1}", 10, "BETWEEN needs a list of two bounds, found 1"),
-            ("a == $1", 5, "$1 has no argument: there are 1, counted from 0"),
+            ("a == $1", 5, "there is no argument for $1; arguments given: 1, counted from 0"),
             ("name", 4, "expected a comparison operator, found the end of the query"),
             ("name matches 'x'", 5, "expected a comparison operator, found matches"),
             ("a == 1 OR b is null", 12, "expected a comparison operator, found is"),
@@ -114,17 +114,20 @@ struct RealmQueryTests {
 
     @Test(
         arguments: [
-            ("name matches 'x'", "a pattern is compared with LIKE"),
-            ("a IS NOT NULL", "a missing value is found by == null, one that is there by != null"),
-            ("a not in {1}", "NOT stands before the comparison: NOT a IN {1, 2}"),
-            ("Any list.x == 1", "keywords have their own spellings: write ANY"),
-            ("a In {1}", "keywords have their own spellings: write IN"),
+            ("name matches 'x'", "to match a pattern, use LIKE"),
+            (
+                "a IS NOT NULL",
+                "to find records without a value, write == null; with a value, != null"
+            ),
+            ("a not in {1}", "write NOT before the comparison: NOT a IN {1, 2}"),
+            ("Any list.x == 1", "this keyword is spelt differently: write ANY"),
+            ("a In {1}", "this keyword is spelt differently: write IN"),
             ("a CONTAIN 'x'", "did you mean CONTAINS?"), ("a LKE 'x'", "did you mean LIKE?"),
             ("a STARTSWITH 'x'", "did you mean BEGINSWITH?"),
-            ("a rlike 'x'", "a pattern is compared with LIKE"),
-            ("a === 'x'", "equality is written =="), ("a !== 'x'", "did you mean !=?"),
-            ("a == %@", "arguments are written $0, $1 …"),
-            ("a IN ('x', 'y')", "a list is written in braces: {1, 2}"),
+            ("a rlike 'x'", "to match a pattern, use LIKE"),
+            ("a === 'x'", "write == for equality"), ("a !== 'x'", "did you mean !=?"),
+            ("a == %@", "write arguments as $0, $1 …"),
+            ("a IN ('x', 'y')", "write a list in braces: {1, 2}"),
         ])
     func `a missing operator comes with what was probably meant`(query: String, hint: String) {
         #expect(throws: PredicateError.self) { try RealmQuery(parsing: query) }
@@ -246,7 +249,7 @@ struct RealmQueryTests {
     @Test func `a search for no word is refused`() throws {
         let predicate = try RecordPredicate(rql: "story TEXT ' '")
         let error = #expect(throws: PredicateError.self) { try predicate.check() }
-        #expect(error?.reason == "TEXT asks for words, and there is none")
+        #expect(error?.reason == "TEXT needs words to search for, but there are none")
         #expect(predicate.evaluate(on: ["story": .string("a")]) == .false)
     }
 
@@ -280,10 +283,11 @@ struct RealmQueryTests {
     }
 
     @Test(arguments: [
-        ("a.@type == 'integers'", "@type is one of "), ("b == 1 && a.@type != 'x'", "@type is"),
+        ("a.@type == 'integers'", "@type must be one of "),
+        ("b == 1 && a.@type != 'x'", "@type must be one of "),
         ("a >= obj('Art', 'n')", "links and types have no order"),
         ("a.@type < 'int'", "links and types have no order"), ("a.@type == 'INT32'", nil),
-        ("a.@type IN {'int', 'integers'}", "@type is one of "), ("a.@type IN {'INT32'}", nil),
+        ("a.@type IN {'int', 'integers'}", "@type must be one of "), ("a.@type IN {'INT32'}", nil),
         ("a == obj('Art', 'n') && b > 1", nil), ("a IN {obj('Art', 'n')}", nil),
     ])
     func `what Realm knows no type or order of is refused at save`(
@@ -310,14 +314,14 @@ struct RealmQueryTests {
         ("ANY tags.@type == 'date'", "the @type of a text is never date"),
         ("age.@type == 'string'", "the @type of a number is never string"),
         ("due.@type == 'numeric'", "the @type of a date is never numeric"),
-        ("name IN {1, 2}", "a text is compared with a number"),
-        ("NOT name IN {1, 2}", "a text is compared with a number"),
-        ("name == {1, true}", "a text is compared with a number"),
-        ("ANY {1, 2} == name", "a text is compared with a number"),
-        ("due IN {1}", "a date is compared with a number"),
-        ("age > {'x'}", "a number is compared with a text"),
-        ("ANY tags IN {1}", "a text is compared with a number"),
-        ("age IN {'1'} || age == 2", "a number is compared with a text"),
+        ("name IN {1, 2}", "a text cannot be compared with a number"),
+        ("NOT name IN {1, 2}", "a text cannot be compared with a number"),
+        ("name == {1, true}", "a text cannot be compared with a number"),
+        ("ANY {1, 2} == name", "a text cannot be compared with a number"),
+        ("due IN {1}", "a date cannot be compared with a number"),
+        ("age > {'x'}", "a number cannot be compared with a text"),
+        ("ANY tags IN {1}", "a text cannot be compared with a number"),
+        ("age IN {'1'} || age == 2", "a number cannot be compared with a text"),
     ])
     func `what no record of a schema can be is refused`(query: String, reason: String) throws {
         let error = #expect(throws: PredicateError.self) {
@@ -327,10 +331,10 @@ struct RealmQueryTests {
     }
 
     @Test(arguments: [
-        ("age > '3'", "a number stands without quotes: 3"), ("age > 'x'", nil),
-        ("'3.5' < price", "a number stands without quotes: 3.5"), ("name == 3", nil),
-        ("due > '2026-01-31'", "a date is written without quotes: 2026-01-31@12:00:00"),
-        ("due > 5", nil), ("'name' == 'x'", "a field stands without quotes"),
+        ("age > '3'", "write a number without quotes: 3"), ("age > 'x'", nil),
+        ("'3.5' < price", "write a number without quotes: 3.5"), ("name == 3", nil),
+        ("due > '2026-01-31'", "write a date without quotes: 2026-01-31@12:00:00"),
+        ("due > 5", nil), ("'name' == 'x'", "write a field name without quotes"),
     ])
     func `how a constant of another kind is written is told`(query: String, hint: String?) throws {
         let error = #expect(throws: PredicateError.self) {
@@ -351,12 +355,12 @@ struct RealmQueryTests {
         let error = #expect(throws: PredicateError.self) {
             try RealmQuery(parsing: "link == 'name'").check(against: links)
         }
-        #expect(error?.hint == "a link is written obj(\"Type\", \"name\")")
+        #expect(error?.hint == "write a link as obj(\"Type\", \"name\")")
     }
 
     @Test(arguments: [
         ("nam == 'x'", "did you mean name?"), ("recordname == 'x'", "did you mean recordName?"),
-        ("name == Dawn", "a word without quotes is a field; a text is written \"Dawn\""),
+        ("name == Dawn", "a word without quotes is a field name; write a text as \"Dawn\""),
         ("name == nam", "did you mean name?"), ("zzzz == 1", nil),
     ])
     func `a field that is none is told with what was meant`(query: String, hint: String?) throws {
@@ -435,7 +439,7 @@ struct RealmQueryTests {
         #expect(
             throws: PredicateError(
                 .parse, "the query has \(bytes + 1) bytes; \(bytes) are allowed",
-                expected: "\(bytes) bytes at the most")
+                expected: "at most \(bytes) bytes")
         ) { try RealmQuery(parsing: text + " ") }
         let elements = Limits.maximumPredicateListElements
         let list = String(repeating: "1,", count: elements - 1) + "1"
