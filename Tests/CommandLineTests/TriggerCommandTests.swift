@@ -142,10 +142,10 @@ import Testing
         #expect(
             missed
                 == "Artwork/a2: fired 0 of 1; nearest: artist is a number, "
-                + "asks for artist == \"artist-1\" (new-artworks of alice)")
+                + "but the condition asks for artist == \"artist-1\" (new-artworks of alice)")
         _ = try await trigger("update", "Artwork", "a3", "--field", "artist=artist-1")
         let update = try await output.line { $0.hasPrefix("Artwork/a3:") }
-        #expect(update.contains("it is an update, asks for creations only"))
+        #expect(update.contains("it is an update, but the subscription asks for creations only"))
         _ = try await trigger("create", "Todo", "t1")
         let alone = try await output.line { $0.hasPrefix("Todo/t1:") }
         #expect(alone == "Todo/t1: fired 0; nobody has a subscription to Todo")

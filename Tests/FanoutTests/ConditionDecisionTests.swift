@@ -82,8 +82,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("NOT (a == 1 OR b == 2)", "b is 2, asks for NOT (a == 1 OR b == 2)"),
-        ("c == 3 AND NOT (a == 1 OR b == 2)", "b is 2, asks for NOT (a == 1 OR b == 2)"),
+        ("NOT (a == 1 OR b == 2)", "b is 2, but the condition asks for NOT (a == 1 OR b == 2)"),
+        (
+            "c == 3 AND NOT (a == 1 OR b == 2)",
+            "b is 2, but the condition asks for NOT (a == 1 OR b == 2)"
+        ),
     ]) func `under a NOT the comparison that was true is named`(
         condition: String, reason: String
     ) {

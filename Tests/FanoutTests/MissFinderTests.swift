@@ -22,13 +22,13 @@ import Testing
     }
 
     @Test(arguments: [
-        ("price < 100", "price is 120, asks for price < 100"),
-        ("title > 3", "title is a text, asks for title > 3"),
-        ("3 < title", "title is a text, asks for 3 < title"),
-        ("artist == \"a-1\"", "artist is missing, asks for artist == \"a-1\""),
+        ("price < 100", "price is 120, but the condition asks for price < 100"),
+        ("title > 3", "title is a text, but the condition asks for title > 3"),
+        ("3 < title", "title is a text, but the condition asks for 3 < title"),
+        ("artist == \"a-1\"", "artist is missing, but the condition asks for artist == \"a-1\""),
         (
             "NOT title BEGINSWITH \"Lil\"",
-            "title is \"Lilies\", asks for NOT title BEGINSWITH \"Lil\""
+            "title is \"Lilies\", but the condition asks for NOT title BEGINSWITH \"Lil\""
         ),
         ("FALSEPREDICATE", "its condition is never true"),
     ]) func `the value is named, or that it is missing or of another kind`(
@@ -42,7 +42,8 @@ import Testing
         let fields: RecordFields = ["a": .integer(1), "b": .integer(2), "c": .integer(3)]
         #expect(Self.misses("a == 2 AND b == 2 AND c == 4", fields).count == 2)
         #expect(
-            Self.misses("(a == 2 AND b == 3) OR c == 4", fields) == ["c is 3, asks for c == 4"])
+            Self.misses("(a == 2 AND b == 3) OR c == 4", fields)
+                == ["c is 3, but the condition asks for c == 4"])
         #expect(Self.misses("a == 1 AND (b == 2 OR c == 4)", fields) == [])
     }
 
@@ -70,15 +71,17 @@ import Testing
     }
 
     @Test(arguments: [
-        ("p / z > 3", "division by zero, p is 5, z is 0, asks for p / z > 3"),
-        ("z > title", "z is a number, asks for z > title"),
+        ("p / z > 3", "division by zero, p is 5, z is 0, but the condition asks for p / z > 3"),
+        ("z > title", "z is a number, but the condition asks for z > title"),
         (
             "p * gone > 3",
-            "`*` is not defined for nil, gone is missing, p is 5, asks for p * gone > 3"
+            "`*` is not defined for nil, gone is missing, p is 5, "
+                + "but the condition asks for p * gone > 3"
         ),
         (
             "ANY p > 3",
-            "a quantifier needs a collection, found a number, p is 5, asks for ANY p > 3"
+            "a quantifier needs a collection, found a number, p is 5, "
+                + "but the condition asks for ANY p > 3"
         ),
     ]) func `what a comparison read is named where it has no answer`(
         condition: String, reason: String
@@ -92,7 +95,7 @@ import Testing
         change.after?.completeness = .partial
         #expect(
             Self.misses(of: change, Fixtures.subscription("s", where: "b == 2"))
-                == ["it does not show what is compared, asks for b == 2"])
+                == ["it does not show what is compared, but the condition asks for b == 2"])
     }
 
     @Test func `place, kind of change and readers are asked too`() {
@@ -100,7 +103,7 @@ import Testing
         let creations = Fixtures.subscription("s", firesOn: [.create, .update])
         #expect(
             Self.misses(of: change, creations)
-                == ["it is a deletion, asks for creations and updates only"])
+                == ["it is a deletion, but the subscription asks for creations and updates only"])
         change.readers = ["bob"]
         #expect(
             Self.misses(of: change, Fixtures.subscription("s")) == ["alice may not read it"])
@@ -109,7 +112,7 @@ import Testing
         change.owner = Fixtures.identifier("bob")
         #expect(
             Self.misses(of: change, Fixtures.subscription("s"))
-                == ["it is in the private database, asks for the public one"])
+                == ["it is in the private database, but the subscription asks for the public one"])
         var own = Fixtures.subscription("s")
         own.database = .private
         #expect(Self.misses(of: change, own) == ["it is not in alice's own database"])
@@ -127,17 +130,23 @@ import Testing
         change.before = RecordImage(["a": .integer(1)])
         #expect(
             Self.misses(of: change, subscription)
-                == ["it matched before, asks for those that begin to"])
+                == ["it matched before, but the subscription asks for records that begin to match"])
         change.before = RecordImage(["a": .integer(2)])
         #expect(Self.misses(of: change, subscription) == [])
         subscription.firesWhen = .stayed
         #expect(
             Self.misses(of: change, subscription)
-                == ["it did not match before, asks for those that did"])
+                == [
+                    "it did not match before, but the subscription asks for records that "
+                        + "matched before"
+                ])
         change.before = RecordImage(["b": .integer(2)], completeness: .partial)
         #expect(
             Self.misses(of: change, subscription)
-                == ["it does not show whether the record matched, asks for those that did"])
+                == [
+                    "it does not show whether the record matched, but the subscription asks for "
+                        + "records that matched before"
+                ])
         change.before = RecordImage(["a": .integer(2)])
         subscription.firesWhen = .matches
         subscription.changedKeys = ["b"]

@@ -92,7 +92,7 @@ import Testing
             "Did not fire: the change was a row of a snapshot, and those fire nothing."),
         Sentence(
             updates("firesWhen", "entered"), update(50, 60), "transition",
-            "Did not fire: the record matched before already, and the subscription asks for "
+            "Did not fire: the record already matched before, and the subscription asks for "
                 + "records that begin to match."),
         Sentence(
             updates("firesWhen", "entered"), update(nil, 60), "transition",
@@ -100,12 +100,12 @@ import Testing
                 + "subscription asks for records that begin to match."),
         Sentence(
             updates("firesWhen", "left"), update(50, 60), "transition",
-            "Did not fire: the record matches still, and the subscription asks for records that "
+            "Did not fire: the record still matches, and the subscription asks for records that "
                 + "cease to match."),
         Sentence(
             updates("firesWhen", "stayed"), update(150, 60), "transition",
             "Did not fire: the record did not match before, and the subscription asks for records "
-                + "that matched and match still."),
+                + "that matched and still match."),
         Sentence(
             updates("firesWhen", "left"), partlyKnown, "transition",
             "Did not fire: the change does not show all that the condition reads, and the "
@@ -113,7 +113,7 @@ import Testing
         Sentence(
             updates("firesWhen", "stayed"), partlyKnown, "transition",
             "Did not fire: the change does not show all that the condition reads, and the "
-                + "subscription asks for records that matched and match still."),
+                + "subscription asks for records that matched and still match."),
         Sentence(
             updates("changedKeys", ["price"]), update(60, 60), "changedKeys",
             "Did not fire: the update did not change price, and the subscription asks for that."),

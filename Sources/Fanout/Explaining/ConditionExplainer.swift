@@ -134,18 +134,18 @@ struct ConditionExplainer {
             case .matches: "that match"
             case .entered: "that begin to match"
             case .left: "that cease to match"
-            case .stayed: "that matched and match still"
+            case .stayed: "that matched and still match"
             }
         let asks = "the subscription asks for records \(asked)"
         guard change.before != nil else {
             return "the change does not show the record as it was before, and \(asks)"
         }
         if !fits, let matched, matched == (subscription.firesWhen == .entered) {
-            return "the record \(matched ? "matched before already" : "did not match before"), "
+            return "the record \(matched ? "already matched before" : "did not match before"), "
                 + "and \(asks)"
         }
         if !fits, matched != nil, subscription.firesWhen == .left, doesMatch {
-            return "the record matches still, and \(asks)"
+            return "the record still matches, and \(asks)"
         }
         guard fits else {
             return "the change does not show all that the condition reads, and \(asks)"

@@ -138,11 +138,11 @@ struct FailedComparison: Sendable, Hashable {
 
     /// The failure in the present tense.
     var text: String {
-        let asks = "asks for \(Self.shortened(asked))"
+        let asks = "but the condition asks for \(Self.shortened(asked))"
         return switch fault {
         case .holdsForNothing: "its condition is never true"
         case .noRecord: "it does not show the record, \(asks)"
-        case .unevaluable: "it cannot be evaluated, \(asks)"
+        case .unevaluable: "the condition cannot be evaluated: \(Self.shortened(asked))"
         case .unknown: "it does not show what is compared, \(asks)"
         case .compared(let trace): "\(trace.plainReason(saying: "is", of: fields)), \(asks)"
         }
@@ -154,7 +154,7 @@ struct FailedComparison: Sendable, Hashable {
         return switch fault {
         case .holdsForNothing: "the condition is never true"
         case .noRecord: "the change does not show the record, \(asks)"
-        case .unevaluable: "the condition cannot be evaluated, \(asks)"
+        case .unevaluable: "the condition cannot be evaluated: \(Self.shortened(asked))"
         case .unknown(let fields):
             "the change does not show "
                 + "\(fields.isEmpty ? "what is compared" : fields.andList), \(asks)"

@@ -38,8 +38,8 @@ package struct MissFinder: Sendable {
     private func place(_ subscription: Subscription) -> [String] {
         guard subscription.database == change.database else {
             return [
-                "it is in the \(change.database.rawValue) database, asks for the "
-                    + "\(subscription.database.rawValue) one"
+                "it is in the \(change.database.rawValue) database, but the subscription asks "
+                    + "for the \(subscription.database.rawValue) one"
             ]
         }
         if change.database != .public, subscription.owner != change.owner {
@@ -47,7 +47,8 @@ package struct MissFinder: Sendable {
         }
         guard let zone = subscription.zoneID, zone != change.recordID.zoneID else { return [] }
         return [
-            "it is in the zone \(change.recordID.zoneID.words), asks for \(zone.words)"
+            "it is in the zone \(change.recordID.zoneID.words), but the subscription asks for "
+                + zone.words
         ]
     }
 
@@ -55,7 +56,7 @@ package struct MissFinder: Sendable {
         guard !subscription.firesOn.contains(FiresOn(change.operation)) else { return [] }
         let asked = subscription.firesOn.operations.map { "\($0.noun)s" }
         let found = change.operation == .update ? "an update" : "a \(change.operation.noun)"
-        return ["it is \(found), asks for \(asked.andList) only"]
+        return ["it is \(found), but the subscription asks for \(asked.andList) only"]
     }
 
     private func readers(_ subscription: Subscription) -> [String] {
@@ -94,18 +95,19 @@ package struct MissFinder: Sendable {
     ) -> [String] {
         let unmatched =
             isKnown ? "it did not match before" : "it does not show whether the record matched"
+        let asks = "the subscription asks for records that"
         var found: [String]
         switch subscription.firesWhen {
         case .matches: found = misses
         case .entered:
             found = misses
-            if didMatch { found.append("it matched before, asks for those that begin to") }
+            if didMatch { found.append("it matched before, but \(asks) begin to match") }
         case .stayed:
             found = misses
-            if !didMatch { found.append("\(unmatched), asks for those that did") }
+            if !didMatch { found.append("\(unmatched), but \(asks) matched before") }
         case .left:
-            found = didMatch ? [] : ["\(unmatched), asks for those that cease to"]
-            if misses.isEmpty { found.append("it matches still, asks for those that cease to") }
+            found = didMatch ? [] : ["\(unmatched), but \(asks) cease to match"]
+            if misses.isEmpty { found.append("it still matches, but \(asks) cease to match") }
         }
         let keys = subscription.changedKeys
         if !keys.isEmpty, !keys.contains(where: { change.changes(field: $0) }) {
