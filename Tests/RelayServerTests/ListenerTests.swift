@@ -262,14 +262,49 @@ import Testing
         }
     }
 
-    @Test(arguments: ["1.1", "2.0"])
-    func `a request without a host is refused`(version: String) async throws {
+    @Test func `a request of HTTP 1.1 without a host is refused`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
-            try await connection.send("GET /healthz HTTP/\(version)\r\n\r\n" + Self.question)
+            try await connection.send("GET /healthz HTTP/1.1\r\n\r\n" + Self.question)
             let answer = await connection.hearAll()
             #expect(answer.hasPrefix("HTTP/1.1 400"), "\(answer)")
             #expect(!answer.contains("HTTP/1.1 200"), "\(answer)")
+        }
+    }
+
+    /// The decoder keeps up to two megabytes of fields, and there are thousands of connections.
+    @Test func `a head that is too long is refused before it is there`() async throws {
+        try await RunningRelay.with { relay in
+            let field = "X-Long: " + String(repeating: "x", count: 1000) + "\r\n"
+            func heads(_ fields: Int) -> String {
+                "GET /healthz HTTP/1.1\r\nHost: relay\r\nConnection: close\r\n"
+                    + String(repeating: field, count: fields)
+            }
+            let short = try await RawConnection.open(await Self.port(relay))
+            try await short.send(heads(40) + "\r\n")
+            #expect(await short.hearAll().hasPrefix("HTTP/1.1 200"))
+            let long = try await RawConnection.open(await Self.port(relay))
+            try await long.send(heads(250))
+            let answer = await long.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 431"), "\(answer)")
+        }
+    }
+
+    @Test func `a body that has more beside its bytes than a head may have is cut off`()
+        async throws
+    {
+        try await RunningRelay.with { relay in
+            let connection = try await RawConnection.open(await Self.port(relay))
+            try await connection.send(
+                "POST \(LiveScenarioTests.door("poll", of: relay)) HTTP/1.1\r\nHost: relay\r\n"
+                    + "Transfer-Encoding: chunked\r\n\r\n1;"
+                    + String(repeating: "x", count: 300_000))
+            let answer = await connection.hearAll()
+            #expect(answer.hasPrefix("HTTP/1.1 431"), "\(answer)")
+            // The relay is there for others.
+            let other = try await RawConnection.open(await Self.port(relay))
+            try await other.send(Self.question)
+            #expect(await other.hear(until: "}").hasPrefix("HTTP/1.1 200"))
         }
     }
 

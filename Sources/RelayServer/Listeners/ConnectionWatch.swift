@@ -1,6 +1,5 @@
 import NIOCore
 import NIOHTTP1
-import RelayModel
 
 /// Watches one connection: it ends those that are too slow, and answers those that are refused.
 ///
@@ -71,8 +70,8 @@ private final class FirstBytes: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guest.hear(at: context.eventLoop.pace)
-        context.fireChannelRead(data)
+        let bytes = unwrapInboundIn(data).readableBytes
+        if guest.hear(bytes, at: context.eventLoop.pace) { context.fireChannelRead(data) }
     }
 }
 
@@ -89,12 +88,20 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     /// How long nothing is read, after each reading, of a body whose answer has gone: what comes is
     /// dropped, and whoever sends four megabytes to be refused would keep the loop from others.
     private static let drainingPause = Duration.milliseconds(20)
+    /// Bytes that may come of which nothing can be handed on: the decoder keeps a head, or fields
+    /// behind a body, up to two megabytes of them, and connections are many.
+    ///
+    /// Browsers and proxies send a few kilobytes.
+    private static let mostUnparsed = 64 * 1024
 
     private let limiter: ConnectionLimiter
     private let verdict: ConnectionCounts.Verdict
     private var pace: ConnectionPace
     private var timer: Scheduled<Void>?
     private var parts = SmallParts()
+    /// Bytes that came since something of a request was handed on.
+    private var unparsed = 0
+    private var context: ChannelHandlerContext?
     /// The end of a pause in which nothing is read.
     private var pause: Scheduled<Void>?
     /// Whether it has been told that it must go, so that nothing of it is heard any more.
@@ -126,12 +133,14 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
         limiter.noteIdle(context.channel)
         check(context)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         end()
+        self.context = nil
         guard let pause else { return }
         self.pause = nil
         pause.cancel()
@@ -143,26 +152,39 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         timer = nil
     }
 
-    func hear(at now: Duration) {
+    /// Hears of bytes that came; says whether they are to be taken apart.
+    func hear(_ bytes: Int, at now: Duration) -> Bool {
         pace.hear(at: now)
+        guard unparsed > Self.mostUnparsed else {
+            unparsed += bytes
+            return true
+        }
+        guard !isTold, let context else { return false }
+        if pace.mayBeTold {
+            tell(context, .requestHeaderFieldsTooLarge, "the fields of the request are too long")
+        } else {
+            context.close(promise: nil)
+        }
+        return false
     }
 
     // MARK: What comes and goes
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isTold else { return }
+        unparsed = 0
         guard verdict == .served else {
             if case .head = unwrapInboundIn(data) { refuse(context) }
             return
         }
         switch unwrapInboundIn(data) {
         case .head(var head):
-            if let fault = Self.fault(of: head) { return refuse(fault, context) }
+            if let fault = head.fault { return refuse(fault, context) }
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
             if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
             hasAsked = true
-            isDeaf = Self.endsReading(head)
+            isDeaf = head.endsReading
             isOld = head.version.isOld
             isKept = head.isKeepAlive
             // A server ignores what HTTP/1.0 asks for there (RFC 9110, §7.8).
@@ -271,18 +293,6 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         head.headers["connection"].contains { $0.lowercased() == "close" }
     }
 
-    /// Whether the decoder reads nothing more after a request, because its client offers another
-    /// protocol: Java's client does with each request that is not over TLS.
-    ///
-    /// What is not taken is answered as ever (RFC 9110, §7.8), on a connection that then ends.
-    private static func endsReading(_ head: HTTPRequestHead) -> Bool {
-        head.method == .CONNECT
-            || head.headers.contains(name: "upgrade")
-                && head.headers[canonicalForm: "connection"].contains {
-                    $0.lowercased() == "upgrade"
-                }
-    }
-
     // MARK: Ending it
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -351,19 +361,6 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         tell(context, .serviceUnavailable, reason)
     }
 
-    /// Why a head must not get further than here.
-    private static func fault(of head: HTTPRequestHead) -> String? {
-        // A proxy that goes by one and a relay that goes by the other would each mean another
-        // request (RFC 9112, §3.2).
-        let hosts = head.headers["host"].count
-        if hosts > 1 { return "Host: it is there twice" }
-        if hosts == 0, !head.version.isOld { return "Host: it is missing" }
-        // Whoever looks for a word in a field compares texts, which takes the square of such a run:
-        // seconds for each of them, on this loop. A target with marks is none to the decoder.
-        let field = head.headers.first(where: { $0.value.hasEndlessMarks })
-        return field.map { "\($0.name.shortened): it has too many combining marks in a row" }
-    }
-
     private func refuse(_ fault: String, _ context: ChannelHandlerContext) {
         // Behind requests that are being answered there is no place for an answer.
         guard unanswered == 0 else { return context.close(promise: nil) }
@@ -387,11 +384,6 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         context.close(mode: .output, promise: nil)
     }
-}
-
-private extension HTTPVersion {
-    /// Whether it is from before HTTP/1.1.
-    var isOld: Bool { (major, minor) < (1, 1) }
 }
 
 extension EventLoop {
