@@ -66,6 +66,16 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
                 .contains { message.contains($0) }
     }
 
+    /// What is looked at where nobody can be connected to.
+    ///
+    /// Of a server that takes the connection and stands still libpq says the same as of a network
+    /// that swallows everything.
+    package var whatToCheck: String {
+        let isTimedOut = state.isEmpty && message.hasSuffix("timeout expired")
+        return "check host, port and network"
+            + (isTimedOut ? ", and whether the server stands still" : "")
+    }
+
     /// Whether the server takes no writes, as a standby does; libpq says either, by what it was
     /// told to look for.
     package var isOfReader: Bool {

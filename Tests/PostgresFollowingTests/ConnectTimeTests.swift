@@ -1,4 +1,5 @@
 import Foundation
+import PostgresFollowing
 import PostgresLink
 import RelayTestKit
 import Testing
@@ -79,6 +80,8 @@ struct ConnectTimeTests {
         }
         #expect(refused?.refusal == .unreachable)
         #expect(refused?.message.hasSuffix("timeout expired") == true, "\(refused?.message ?? "")")
+        let advice = FollowProblem.unreachable(refused?.message ?? "").advice
+        #expect(advice.contains("whether the server stands still"), "\(advice)")
         let server = try PostgresServer.shared()
         let other = try connection(
             "host=127.0.0.1,\(server.folder) port=\(silent.port),5432 user=postgres "

@@ -115,8 +115,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The server only reads (\(reason)): name the primary, or all hosts of the cluster; it "
                 + "is tried again."
         case .unreachable(let reason):
-            "PostgreSQL cannot be reached (\(reason)): check host, port and network; it is tried "
-                + "again."
+            "PostgreSQL cannot be reached (\(reason)): "
+                + "\(PostgresError(state: "", message: reason).whatToCheck); it is tried again."
         case .untrusted(let reason) where PostgresError(state: "", message: reason).speaksNoTLS:
             "The server speaks no TLS (\(reason)): set ssl = on there, with a certificate, or say "
                 + "sslmode=disable in the URL where nobody else is on the network between."

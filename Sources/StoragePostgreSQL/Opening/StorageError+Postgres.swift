@@ -161,7 +161,7 @@ extension PostgresError {
             "the server does not prove who it is (\(words)): name the file with its authority in "
                 + "sslrootcert, and the host as its certificate has it"
         case .unreachable:
-            "\(Self.unreachable) (\(words)): check host, port and network"
+            "\(Self.unreachable) (\(words)): \(whatToCheck)"
         }
     }
 
