@@ -35,6 +35,35 @@ import Testing
         #expect(try Self.posted(shared) == [reason])
     }
 
+    /// A row that was parked is some record, and nobody knows which.
+    @Test func `types of tables of which rows were parked stay as they are`() throws {
+        let end = Self.end.without([SnapshotEnd.Table(schema: "public", name: "logs")])
+        #expect(end.tables.map(\.name) == ["orders"])
+        func posted(_ mapping: String) throws -> [String] {
+            decoded(
+                try source("postgres", mapping: mapping), webhook(JSONValue.object(end.json).text))
+        }
+        #expect(try posted("{}") == [#"ended: ["orders"] before 7"#])
+        let shared = #"{"recordTypes": {"public.orders": "Order", "public.logs": "Order"}}"#
+        #expect(
+            try posted(shared) == [
+                "ignored: no record type of the snapshot has the versions of its rows"
+            ])
+        #expect(Self.end.without(Set(Self.end.tables)).parts == [])
+    }
+
+    /// So a follower posts what is too long for any request.
+    @Test(arguments: ["create", "update"])
+    func `a change with the key alone is parked`(operation: String) throws {
+        let body =
+            #"[{"operation":"\#(operation)","schema":"public","table":"t","key":["id"],"#
+            + #""before":{"id":7},"beforeCompleteness":"partial","position":"p/1"}]"#
+        #expect(
+            decoded(try source("postgres"), webhook(body)) == [
+                "parked: [0]: a change that is no deletion needs the row after it"
+            ])
+    }
+
     @Test func `many tables end in parts`() {
         var end = Self.end
         end.tables = (0..<2500).map { SnapshotEnd.Table(schema: "public", name: "t\($0)") }

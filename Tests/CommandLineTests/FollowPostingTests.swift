@@ -1,8 +1,10 @@
 import AsyncHTTPClient
+import ChangeSources
 import Foundation
 import NIOCore
 import NIOHTTP1
 import PostgresFollowing
+import RelayModel
 import RelayTestKit
 import Synchronization
 import Testing
@@ -38,32 +40,98 @@ import Testing
         }
     }
 
-    /// A relay that takes less than another, or a proxy before it, holds nobody up for good.
-    @Test(arguments: [(25, [2, 2, 2, 3]), (9, [1, 1, 1, 1, 1, 1, 1, 1, 1]), (1000, [9])])
-    func `rows that are too long together are posted by halves, in their order:`(
-        most: Int, counts: [Int]
-    ) async {
-        let elements = (1...9).map { "{\"n\":\($0)}" }
-        let rows = elements.map { Array($0.utf8) }
+    private static func row(
+        _ id: Int64, _ operation: FollowedRow.Operation = .update, text: Int = 0, columns: Int = 0
+    ) -> FollowedRow {
+        var row = FollowedRow(
+            operation, schema: "public", table: "t", key: ["id"], position: "p/\(id)")
+        var fields: RecordFields = [
+            "id": .integer(id), "text": .string(String(repeating: "x", count: text)),
+        ]
+        for number in 0..<columns { fields["c\(number)"] = .integer(1) }
+        if operation != .create { row.before = RecordImage(fields) }
+        if operation != .delete { row.after = RecordImage(fields) }
+        return row
+    }
+
+    /// Posts rows to what takes bodies of `most` bytes; returns what was taken, and what is said.
+    private static func post(
+        _ rows: [FollowedRow], most: Int
+    ) async -> (requests: [[JSONValue]], said: RowsTaken) {
         let taken = Mutex<[[UInt8]]>([])
-        let said = await FollowPosting.post(rows[...]) { body in
+        let said = await FollowPosting.post(rows.map { PostedRow($0) }[...]) { body in
             guard body.count <= most else { return (413, .not(.relayRefuses("413"))) }
             taken.withLock { $0.append(body) }
             return (200, .takenAsOlder(1))
         }
         let bodies = taken.withLock { $0 }
-        #expect(said == .takenAsOlder(counts.count))
-        let texts = bodies.map { String(decoding: $0.dropFirst().dropLast(), as: UTF8.self) }
-        #expect(texts.map { $0.split(separator: ",").count } == counts)
-        #expect(texts.joined(separator: ",") == elements.joined(separator: ","))
+        let requests = bodies.map { body -> [JSONValue] in
+            guard case .array(let elements)? = try? JSONValue(stored: body) else { return [] }
+            return elements
+        }
+        return (requests, said)
     }
 
-    @Test func `a row that is too long by itself is refused as it was`() async {
-        let said = await FollowPosting.post([[1], [2]]) { body in
-            guard body.contains(2) else { return (200, .taken) }
-            return (413, .not(.relayRefuses("413")))
-        }
+    private static func json(_ rows: [FollowedRow]) -> [JSONValue] {
+        rows.map { .object($0.json) }
+    }
+
+    /// A relay that takes less than another, or a proxy before it, holds nobody up for good.
+    @Test(arguments: [(7, [2, 2, 2, 3]), (4, [1, 1, 1, 1, 1, 1, 1, 1, 1]), (30, [9])])
+    func `rows that are too long together are posted by halves, in their order:`(
+        most: Int, counts: [Int]
+    ) async throws {
+        let rows = (1...9).map { Self.row($0) }
+        let length = JSONValue.object(rows[0].json).utf8.count
+        let (requests, said) = await Self.post(rows, most: most * length / 2)
+        #expect(said == .takenAsOlder(counts.count))
+        #expect(requests.map(\.count) == counts)
+        #expect(requests.flatMap(\.self) == Self.json(rows))
+    }
+
+    @Test(arguments: [FollowedRow.Operation.create, .update, .delete])
+    func `a row that is too long by itself goes without its long values, and is named`(
+        operation: FollowedRow.Operation
+    ) async {
+        let rows = [Self.row(1), Self.row(2, operation, text: 5000), Self.row(3)]
+        let (requests, said) = await Self.post(rows, most: 1000)
+        let expected = [rows[0], rows[1].lightened(), rows[2]]
+        #expect(requests.flatMap(\.self) == Self.json(expected))
+        #expect(expected[1].after?.fields["text"] == nil)
+        #expect(
+            said
+                == .takenExcept(
+                    RowExceptions(older: requests.count, tooLong: ["public.t (id=2)"])))
+    }
+
+    /// Such a deletion is one; of another change the relay keeps what there is, and parks it.
+    @Test(arguments: [FollowedRow.Operation.create, .update, .delete])
+    func `a row that is too long without long values goes with its key`(
+        operation: FollowedRow.Operation
+    ) async {
+        let row = Self.row(2, operation, columns: 500)
+        let (requests, said) = await Self.post([row, Self.row(3)], most: 1000)
+        let bare = row.bare()
+        #expect(requests.flatMap(\.self) == Self.json([bare, Self.row(3)]))
+        #expect(bare.before == RecordImage(["id": .integer(2)], completeness: .partial))
+        #expect(bare.after == nil && bare.operation == operation && bare.position == "p/2")
+        #expect(
+            said
+                == .takenExcept(
+                    RowExceptions(older: requests.count, tooLong: ["public.t (id=2)"])))
+    }
+
+    @Test func `where not even a key is taken, that is said`() async {
+        let (requests, said) = await Self.post([Self.row(1)], most: 20)
+        #expect(requests == [])
         #expect(said == .not(.relayRefuses("413")))
+    }
+
+    @Test func `rows that are parked are counted`() {
+        let body = #"{"results":[{"status":"parked","number":1},{"status":"appended"}]}"#
+        #expect(
+            FollowPosting.outcome(200, Array(body.utf8), at: Self.url)
+                == .takenExcept(RowExceptions(parked: 1)))
     }
 
     @Test(arguments: [

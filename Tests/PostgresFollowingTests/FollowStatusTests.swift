@@ -17,4 +17,16 @@ import Testing
         status.refusing = nil
         #expect(status.sentence.hasPrefix("Rows fired nothing"))
     }
+
+    @Test func `rows that were too long are told of, and the last one is named`() {
+        var status = FollowStatus(since: Timestamp(seconds: 0))
+        status.state = .following
+        status.rowsTooLong = 2
+        status.lastTooLong = "public.t (id=7)"
+        #expect(status.word == "lagging")
+        #expect(status.sentence.contains("(2 so far, the last one public.t (id=7))"))
+        status.rowsOlder = 1
+        #expect(status.sentence.contains("public.t (id=7)"))
+        #expect(status.sentence.contains("Rows fired nothing"))
+    }
 }

@@ -22,6 +22,8 @@ final class Followed: Sendable {
         var sentences: [String] = []
         /// The ends of snapshots that came, taken or not.
         var ends: [SnapshotEnd] = []
+        /// The table of which rows are parked.
+        var parked: String?
         /// How many requests are refused before one is taken.
         var refusals = 0
 
@@ -86,6 +88,9 @@ final class Followed: Sendable {
         return isRefused ? .not(.relayUnreachable("it is away")) : .taken
     }
 
+    /// Has rows of a table parked.
+    func park(_ table: String) { state.withLock { $0.seen.parked = table } }
+
     private func take(_ rows: [FollowedRow]) -> RowsTaken {
         let isRefused = state.withLock { state in
             state.seen.refusals > 0
@@ -95,7 +100,9 @@ final class Followed: Sendable {
             if seen.attempted.count < 10 { seen.attempted += rows }
             if isRefused { seen.refusals -= 1 } else { seen.requests.append(rows) }
         }
-        return isRefused ? .not(.relayUnreachable("it is away")) : .taken
+        let parked = rows.count { $0.table == seen.parked }
+        return isRefused
+            ? .not(.relayUnreachable("it is away")) : RowExceptions(parked: parked).outcome
     }
 
     /// Follows while `body` runs.

@@ -103,6 +103,20 @@ struct SnapshotEndTests {
         #expect(ends[0].version < ends[1].version)
     }
 
+    @Test func `a table of which rows were parked is told as incomplete`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            Self.table + "; CREATE TABLE good (id int PRIMARY KEY); INSERT INTO good VALUES (1)")
+        let followed = Followed()
+        followed.park("orders")
+        let ends = try await followed.follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            return followed.seen.ends
+        }
+        #expect(ends.flatMap(\.tables).map(\.name) == ["good"])
+        #expect(ends.flatMap(\.incomplete).map(\.name) == ["orders"])
+    }
+
     /// Otherwise what such a transaction changed would be older than the snapshot.
     @Test func `a snapshot beside an outbox waits for transactions that have written`()
         async throws

@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 
 /// The end of a snapshot in the words of the relay.
 package struct EndedTypes: Sendable, Hashable {
@@ -21,22 +21,27 @@ extension ChangeSource {
     /// the end.
     func item(of end: SnapshotEnd) -> DecodedItem {
         var types: Set<RecordType> = []
-        var others: Set<RecordType> = []
+        var others = Set(end.incomplete.compactMap { recordType(of: $0, end.database)?.type })
         for table in end.tables {
-            let reported = ReportedTable(
-                database: end.database, schema: table.schema, name: table.name)
             // A table whose name makes no record type has no records.
-            guard !mapping.ignores(reported),
-                let type = try? mapping.recordType(reported, path: "")
-            else { continue }
-            let isOrdered =
-                mapping.order == .position && mapping.places(of: reported).version == nil
-            if isOrdered { types.insert(type) } else { others.insert(type) }
+            guard let found = recordType(of: table, end.database) else { continue }
+            if found.isOrdered { types.insert(found.type) } else { others.insert(found.type) }
         }
         types.subtract(others)
         guard !types.isEmpty else {
             return .ignored(reason: "no record type of the snapshot has the versions of its rows")
         }
         return .ended(EndedTypes(types: types, version: end.version))
+    }
+
+    /// The record type of a table, and whether its rows have the versions of their source.
+    private func recordType(
+        of table: SnapshotEnd.Table, _ database: String?
+    ) -> (type: RecordType, isOrdered: Bool)? {
+        let reported = ReportedTable(database: database, schema: table.schema, name: table.name)
+        guard !mapping.ignores(reported),
+            let type = try? mapping.recordType(reported, path: "")
+        else { return nil }
+        return (type, mapping.order == .position && mapping.places(of: reported).version == nil)
     }
 }

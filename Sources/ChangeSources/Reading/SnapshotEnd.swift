@@ -19,6 +19,9 @@ package struct SnapshotEnd: Sendable, Hashable {
     package var database: String?
     /// The tables.
     package var tables: [Table]
+    /// Tables of which some rows were parked, so that nobody knows which records they are: what is
+    /// kept of their types stays.
+    package var incomplete: [Table] = []
     /// The version of all rows of the snapshot, which is higher than those of all rows before it
     /// and not higher than those of the changes after it.
     package var version: Int64
@@ -32,9 +35,19 @@ package struct SnapshotEnd: Sendable, Hashable {
     /// Tables that are told together: a request of so many names is far below its limit.
     private static let tablesAtOnce = 1000
 
-    /// The same in parts that each fit a request.
+    /// The same where some of the tables are incomplete.
+    package func without(_ some: Set<Table>) -> SnapshotEnd {
+        var end = self
+        end.tables = tables.filter { !some.contains($0) }
+        end.incomplete = tables.filter { some.contains($0) }
+        return end
+    }
+
+    /// The same in parts that each fit a request; none if more tables are incomplete than one
+    /// request names.
     package var parts: [SnapshotEnd] {
-        stride(from: 0, to: tables.count, by: Self.tablesAtOnce).map { start in
+        guard incomplete.count <= Self.tablesAtOnce else { return [] }
+        return stride(from: 0, to: tables.count, by: Self.tablesAtOnce).map { start in
             var part = self
             part.tables = Array(tables[start...].prefix(Self.tablesAtOnce))
             return part
@@ -50,28 +63,40 @@ extension SnapshotEnd {
     package var json: JSONObject {
         var object: JSONObject = ["operation": .string(Self.word)]
         object["database"] = database.map { .string($0) }
-        object["tables"] = .array(
-            tables.map { ["schema": .string($0.schema), "table": .string($0.name)] })
+        object["tables"] = Self.list(tables)
+        if !incomplete.isEmpty { object["incomplete"] = Self.list(incomplete) }
         object["version"] = .integer(version)
         return object
+    }
+
+    private static func list(_ tables: [Table]) -> JSONValue {
+        .array(tables.map { ["schema": .string($0.schema), "table": .string($0.name)] })
     }
 
     /// Reads the form in which it is posted; `nil` if it is the change of a row.
     init?(_ reader: JSONReader) throws(JSONContractError) {
         guard try reader.string("operation") == Self.word else { return nil }
-        try reader.allowOnly(["operation", "database", "tables", "version"])
-        let elements = try reader.require("tables", try reader.array("tables"))
+        try reader.allowOnly(["operation", "database", "tables", "incomplete", "version"])
+        self.init(
+            database: try reader.string("database"),
+            tables: try reader.require("tables", try Self.tables("tables", reader)),
+            version: try reader.require("version", try reader.integer("version")))
+        incomplete = try Self.tables("incomplete", reader) ?? []
+    }
+
+    private static func tables(
+        _ name: String, _ reader: JSONReader
+    ) throws(JSONContractError) -> [Table]? {
+        guard let elements = try reader.array(name) else { return nil }
         var tables: [Table] = []
         for (index, element) in elements.enumerated() {
-            let table = try JSONReader(element, path: "\(reader.path(of: "tables"))[\(index)]")
+            let table = try JSONReader(element, path: "\(reader.path(of: name))[\(index)]")
             try table.allowOnly(["schema", "table"])
             tables.append(
                 Table(
                     schema: try table.require("schema", try table.string("schema")),
                     name: try table.require("table", try table.string("table"))))
         }
-        self.init(
-            database: try reader.string("database"), tables: tables,
-            version: try reader.require("version", try reader.integer("version")))
+        return tables
     }
 }

@@ -89,9 +89,15 @@ final class FollowMemory: Sendable {
         }
     }
 
-    /// Notes that the relay had newer versions of as many rows that it took.
-    func older(_ count: Int) {
-        contents.withLock { $0.status.rowsOlder += UInt64(clamping: count) }
+    /// Notes what is to be said of rows that the relay took.
+    func note(_ outcome: RowsTaken) {
+        var exceptions = RowExceptions()
+        guard exceptions.add(outcome) == nil else { return }
+        contents.withLock { [exceptions] contents in
+            contents.status.rowsOlder += UInt64(clamping: exceptions.older)
+            contents.status.rowsTooLong += UInt64(clamping: exceptions.tooLong.count)
+            if let last = exceptions.tooLong.last { contents.status.lastTooLong = last }
+        }
     }
 
     func stop() {

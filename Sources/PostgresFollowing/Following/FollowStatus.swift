@@ -20,6 +20,11 @@ package struct FollowStatus: Sendable, Hashable {
     package var valuesLeftOut: UInt64 = 0
     /// Rows that fired nothing, because the relay had newer versions of them already.
     package var rowsOlder: UInt64 = 0
+    /// Rows that were too long for the relay, or for a proxy before it, in the form that they have
+    /// in a request.
+    package var rowsTooLong: UInt64 = 0
+    /// The last one of them, by its table and key.
+    package var lastTooLong: String?
     /// Transactions that said who makes their changes, and named nobody.
     package var authorsUnread: UInt64 = 0
     /// What the publication leaves out of what happens to rows, as `UPDATE`.
@@ -54,8 +59,17 @@ extension FollowStatus {
     /// What should be thought about, while it goes on.
     package var concern: String? {
         // Of a table that nobody changes it stays as it is, and must not hide what comes later.
-        guard let refusing else { return otherConcern }
-        return otherConcern.map { "\(refusing) \($0)" } ?? refusing
+        let said = [refusing, tooLong, otherConcern].compactMap { $0 }
+        return said.isEmpty ? nil : said.joined(separator: " ")
+    }
+
+    /// What is said of rows that no request could hold.
+    private var tooLong: String? {
+        guard rowsTooLong > 0 else { return nil }
+        return "Rows were too long for the relay or a proxy before it (\(rowsTooLong) so far, the "
+            + "last one \(lastTooLong ?? "")): they are parked, or were told without their long "
+            + "values. Raise the source's maximumBodyBytes and the proxy's limit; then UPDATE … "
+            + "SET id = id tells the row anew."
     }
 
     private var otherConcern: String? {

@@ -12,16 +12,6 @@ package import ChangeSources
 import PostgresLink
 package import RelayModel
 
-/// What became of rows that were posted.
-package enum RowsTaken: Sendable, Hashable {
-    /// They are durably in the relay's log, or parked there.
-    case taken
-    /// They are, and so many of them are older than what the relay had of them.
-    case takenAsOlder(Int)
-    /// Some are not; they are posted again.
-    case not(FollowProblem)
-}
-
 /// Takes rows that were prepared into the relay; it may be asked again until they are taken.
 package typealias PreparedRows = @Sendable () async -> RowsTaken
 
@@ -181,6 +171,7 @@ package final class PostgresFollower: Sendable {
     private func handOver(_ reader: SnapshotReader) async throws {
         var rows: UInt64 = 0
         var leftOut: UInt64 = 0
+        var incomplete: Set<SnapshotEnd.Table> = []
         while let batch = try await thread.run({ try ServerAccess.told { try reader.next() } }) {
             rows += UInt64(batch.rows.count)
             let (table, all) = try await thread.run { (reader.table, reader.valuesLeftOut) }
@@ -189,11 +180,21 @@ package final class PostgresFollower: Sendable {
             memory.change { $0.status.valuesLeftOut += new }
             enter(.takingSnapshot(table: table, rows: rows))
             memory.change { $0.outstanding += 1 }
-            try await hand(over: batch, await prepare(batch.rows))
+            let outcome = try await hand(over: batch, await prepare(batch.rows))
+            // A batch is of one table.
+            if case .takenExcept(let exceptions) = outcome, exceptions.parked > 0,
+                let row = batch.rows.first
+            {
+                incomplete.insert(SnapshotEnd.Table(schema: row.schema, name: row.table))
+            }
         }
-        // Before the slot is made to last: whoever is killed meanwhile begins anew, and ends anew.
-        let parts = try await thread.run { reader.end.parts }
-        for part in parts {
+        try await finish(try await thread.run { reader.end.without(incomplete) })
+    }
+
+    /// Has deleted what the rows as they were did not contain, before the slot is made to last:
+    /// whoever is killed meanwhile begins anew, and ends anew.
+    private func finish(_ snapshot: SnapshotEnd) async throws {
+        for part in snapshot.parts {
             memory.change { $0.outstanding += 1 }
             try await hand(over: RowBatch()) { [end] in await end(part) }
         }
@@ -219,7 +220,8 @@ package final class PostgresFollower: Sendable {
     }
 
     /// Hands over a batch until it is taken.
-    private func hand(over batch: RowBatch, _ take: PreparedRows) async throws {
+    @discardableResult
+    private func hand(over batch: RowBatch, _ take: PreparedRows) async throws -> RowsTaken {
         let former = status.state
         var wait = Self.waits.first
         var outcome = await take()
@@ -231,8 +233,9 @@ package final class PostgresFollower: Sendable {
             wait = min(wait * 2, Self.waits.longest)
             outcome = await take()
         }
-        if case .takenAsOlder(let count) = outcome { memory.older(count) }
+        memory.note(outcome)
         if wait > Self.waits.first { enter(former) }
         memory.accepted(batch)
+        return outcome
     }
 }

@@ -295,7 +295,7 @@ package final class SourceFollowers: Sendable {
             }
             if let failure = results.failure { return refused(failure, place, at: now) }
             ledger.noteAccepted(place.source, of: place.container, results, at: now)
-            return results.older > 0 ? .takenAsOlder(results.older) : .taken
+            return RowExceptions(older: results.older, parked: results.parked).outcome
         } catch {
             return outcome(of: error, place, at: now)
         }

@@ -22,34 +22,30 @@ struct FollowPosting: Sendable {
     func prepare(_ rows: [FollowedRow]) -> PreparedRows {
         let parts = Self.parts(of: rows)
         return {
-            var older = 0
+            var exceptions = RowExceptions()
             for part in parts {
-                switch await Self.post(part[...], by: { await send($0) }) {
-                case .taken: break
-                case .takenAsOlder(let count): older += count
-                case .not(let problem): return .not(problem)
-                }
+                let outcome = await Self.post(part[...], by: { await send($0) })
+                if let problem = exceptions.add(outcome) { return .not(problem) }
             }
-            return older > 0 ? .takenAsOlder(older) : .taken
+            return exceptions.outcome
         }
     }
 
-    /// Returns the rows of each request, encoded as elements of its body.
-    private static func parts(of rows: [FollowedRow]) -> [[[UInt8]]] {
-        var parts: [[[UInt8]]] = []
-        var part: [[UInt8]] = []
+    /// Returns the rows of each request.
+    private static func parts(of rows: [FollowedRow]) -> [[PostedRow]] {
+        var parts: [[PostedRow]] = []
+        var part: [PostedRow] = []
         var bytes = 0
         for row in rows {
-            var element = JSONValue.object(row.json).utf8
-            if element.count > maximumBody {
-                element = JSONValue.object(row.lightened().json).utf8
-            }
-            if bytes + element.count > maximumBody, !part.isEmpty {
+            var posted = PostedRow(row)
+            if posted.element.count > maximumBody { posted.lighten() }
+            let count = posted.element.count
+            if bytes + count > maximumBody, !part.isEmpty {
                 parts.append(part)
                 (part, bytes) = ([], 0)
             }
-            part.append(element)
-            bytes += element.count + 1
+            part.append(posted)
+            bytes += count + 1
         }
         if !part.isEmpty { parts.append(part) }
         return parts
@@ -64,23 +60,27 @@ struct FollowPosting: Sendable {
     /// proxy, they are posted in halves. Otherwise each attempt would be refused, and would hold up
     /// all later rows.
     static func post(
-        _ rows: ArraySlice<[UInt8]>, by send: @Sendable ([UInt8]) async -> Answer
+        _ rows: ArraySlice<PostedRow>, by send: @Sendable ([UInt8]) async -> Answer
     ) async -> RowsTaken {
         var body = [UInt8(ascii: "[")]
-        body += rows.joined(separator: [UInt8(ascii: ",")])
+        body += rows.map(\.element).joined(separator: [UInt8(ascii: ",")])
         body.append(UInt8(ascii: "]"))
         let answer = await send(body)
-        guard answer.status == 413, rows.count > 1 else { return answer.rows }
-        let middle = rows.startIndex + rows.count / 2
-        var older = 0
-        for half in [rows[..<middle], rows[middle...]] {
-            switch await post(half, by: send) {
-            case .taken: break
-            case .takenAsOlder(let count): older += count
-            case .not(let problem): return .not(problem)
-            }
+        var exceptions = RowExceptions()
+        guard answer.status == 413 else {
+            if let problem = exceptions.add(answer.rows) { return .not(problem) }
+            exceptions.tooLong += rows.filter(\.isShortened).map(\.name)
+            return exceptions.outcome
         }
-        return older > 0 ? .takenAsOlder(older) : .taken
+        if rows.count == 1, var row = rows.first {
+            guard row.shorten() else { return answer.rows }
+            return await post([row], by: send)
+        }
+        let middle = rows.startIndex + rows.count / 2
+        for half in [rows[..<middle], rows[middle...]] {
+            if let problem = exceptions.add(await post(half, by: send)) { return .not(problem) }
+        }
+        return exceptions.outcome
     }
 
     /// Posts the end of a snapshot until the relay has deleted all that it did not contain.
@@ -150,11 +150,13 @@ struct FollowPosting: Sendable {
             else {
                 return .not(.relayUnreachable("\(url) is not the change source of a relay"))
             }
-            let older = results.count { result in
-                guard case .object(let members) = result else { return false }
-                return members["status"] == .string("stale")
+            func count(_ status: JSONValue) -> Int {
+                results.count { result in
+                    guard case .object(let members) = result else { return false }
+                    return members["status"] == status
+                }
             }
-            return older > 0 ? .takenAsOlder(older) : .taken
+            return RowExceptions(older: count("stale"), parked: count("parked")).outcome
         }
         let reason = "\(status): \(TriggerTarget.reason(json, status))"
         switch status {
@@ -168,23 +170,7 @@ struct FollowPosting: Sendable {
         }
     }
 }
-
-extension FollowedRow {
-    /// Returns this row without its long values, which become unknown.
-    ///
-    /// That is for a row whose JSON is longer than a request may be, although PostgreSQL's text of
-    /// it is not.
-    func lightened() -> FollowedRow {
-        var copy = self
-        copy.before = before?.lightened
-        copy.after = after?.lightened
-        return copy
-    }
-}
-
-extension RecordImage {
-    var lightened: RecordImage {
-        RecordImage(
-            fields.filter { $0.value.notation.utf8.count <= 1024 }, completeness: .partial)
-    }
-}
+    /// Returns the rows of each request.
+    private static func parts(of rows: [FollowedRow]) -> [[PostedRow]] {
+        var parts: [[PostedRow]] = []
+        var part: [PostedRow] = []
