@@ -65,4 +65,41 @@ struct DeferrableKeyTests {
             ], count: 3)
         #expect(rows.map(\.formerTakenBy) == [nil, nil, nil])
     }
+
+    /// What the rows of the first parts have done to names, those of the last one must know.
+    @Test func `a follower that begins anew within a transaction knows who has come to a name`()
+        async throws
+    {
+        let server = try PostgresServer.plain()
+        let name = try server.database(
+            """
+            CREATE TABLE t (id int PRIMARY KEY DEFERRABLE, v text);
+            CREATE TABLE u (id int PRIMARY KEY);
+            INSERT INTO t SELECT n, 'v' || n FROM generate_series(1, 1200) n
+            """)
+        let settings = try server.outbox(name, ["public.t", "public.u"])
+        let first = Followed()
+        try await first.follow(settings) { followed in
+            await followed.until { $0.words.last == "following" }
+            // Of the transaction's parts the first one is taken.
+            followed.refuse(after: 1)
+            try server.sql(
+                "BEGIN; INSERT INTO u VALUES (1); UPDATE t SET id = id + 1; COMMIT", in: name)
+            await followed.until { $0.attempts > $0.requests.count }
+        }
+        let taken = first.seen.rows.filter { !$0.isSnapshot }
+        #expect(taken.count > 1 && taken.count < 1201)
+        // Another row than such is deleted as soon as the relay has it.
+        #expect(try server.sql("SELECT count(*) FROM belfry.outbox", in: name) == "1200")
+        let rest = try await Followed().follow(settings) { followed in
+            await followed.until { $0.rows.count == 1200 }
+            try await server.wait(for: "0", of: "SELECT count(*) FROM belfry.outbox", in: name)
+            return followed.seen.rows
+        }
+        let expected = (1...1200).map { number -> FieldValue? in
+            number == 1 ? nil : .string("v\(number - 1)")
+        }
+        #expect(rest.map { row -> FieldValue? in row.formerTakenBy?["v"] } == expected)
+        #expect(Set(taken.dropFirst().map(\.position)).isSubset(of: Set(rest.map(\.position))))
+    }
 }

@@ -20,12 +20,16 @@ final class Followed: Sendable {
         var attempts = 0
         var words: [String] = []
         var sentences: [String] = []
-        /// The ends of snapshots that came, taken or not.
+        /// The ends of snapshots that came; all are taken.
         var ends: [SnapshotEnd] = []
         /// The table of which rows are parked.
         var parked: String?
         /// How many requests are refused before one is taken.
         var refusals = 0
+        /// How many requests are taken before all others are refused.
+        var allowance = Int.max
+
+        var isRefusing: Bool { refusals > 0 || allowance == 0 }
 
         var rows: [FollowedRow] { requests.flatMap { $0 } }
     }
@@ -36,6 +40,9 @@ final class Followed: Sendable {
 
     /// Refuses the next requests, as a relay that is away would.
     func refuse(_ count: Int) { state.withLock { $0.seen.refusals = count } }
+
+    /// Refuses all requests but the next ones.
+    func refuse(after count: Int) { state.withLock { $0.seen.allowance = count } }
 
     private func change(_ body: (inout Seen) -> Void) {
         let due = state.withLock { state in
@@ -78,27 +85,22 @@ final class Followed: Sendable {
     }
 
     private func take(_ end: SnapshotEnd) -> RowsTaken {
-        let isRefused = state.withLock { state in
-            state.seen.refusals > 0
-        }
-        change { seen in
-            seen.ends.append(end)
-            if isRefused { seen.refusals -= 1 }
-        }
-        return isRefused ? .not(.relayUnreachable("it is away")) : .taken
+        change { $0.ends.append(end) }
+        return .taken
     }
 
     /// Has rows of a table parked.
     func park(_ table: String) { state.withLock { $0.seen.parked = table } }
 
     private func take(_ rows: [FollowedRow]) -> RowsTaken {
-        let isRefused = state.withLock { state in
-            state.seen.refusals > 0
-        }
+        let isRefused = state.withLock { $0.seen.isRefusing }
         change { seen in
             seen.attempts += 1
             if seen.attempted.count < 10 { seen.attempted += rows }
-            if isRefused { seen.refusals -= 1 } else { seen.requests.append(rows) }
+            if seen.refusals > 0 { seen.refusals -= 1 }
+            guard !isRefused else { return }
+            seen.allowance -= 1
+            seen.requests.append(rows)
         }
         let parked = rows.count { $0.table == seen.parked }
         return isRefused

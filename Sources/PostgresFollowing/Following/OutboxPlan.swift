@@ -24,7 +24,9 @@ struct OutboxPlan: Sendable, Hashable {
 
     /// Takes the numbers of the rows that are posted next: whole transactions where they fit, and
     /// a part of one that is too large to be posted at once.
-    mutating func take() -> [Int64] {
+    ///
+    /// - Returns: The numbers, and whether the rows end with their transaction.
+    mutating func take() -> (numbers: [Int64], isWhole: Bool) {
         var count = 0
         var whole = 0
         var bytes = 0
@@ -39,6 +41,6 @@ struct OutboxPlan: Sendable, Hashable {
         }
         let taken = entries.prefix(whole > 0 ? whole : count)
         entries = entries.dropFirst(taken.count)
-        return taken.map(\.number)
+        return (taken.map(\.number), whole > 0)
     }
 }

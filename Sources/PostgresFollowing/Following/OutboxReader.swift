@@ -27,6 +27,8 @@ struct OutboxReader {
     /// Names that rows have come to within a transaction, the last one that was read.
     private var arrivals = RowArrivals()
     private var transaction: String?
+    /// The numbers of the rows of this batch whose tables have a `DEFERRABLE` key.
+    private var movable: [Int64] = []
     /// Values that were left out because their row is too large.
     private(set) var valuesLeftOut: UInt64 = 0
     /// Transactions that said who makes their changes in a way that names nobody.
@@ -45,7 +47,12 @@ struct OutboxReader {
     }
 
     /// Reads the rows with these numbers, in their order.
-    mutating func batch(of numbers: [Int64], _ catalogue: Catalogue) throws -> RowBatch {
+    ///
+    /// - Returns: The rows, and the numbers of those whose tables have a `DEFERRABLE` key: by them it
+    ///   is known what a later row of the same transaction does to names.
+    mutating func batch(
+        of numbers: [Int64], _ catalogue: Catalogue
+    ) throws -> (batch: RowBatch, movable: [Int64]) {
         let rows = try catalogue.connection.rows(
             """
             SELECT number, transaction,
@@ -56,13 +63,14 @@ struct OutboxReader {
             USING (number) ORDER BY place
             """, [numbers.arrayText])
         var batch = RowBatch()
+        movable = []
         for row in rows {
             guard row.count == 11 else { throw MalformedMessage("has other columns") }
             // The images are read as they are written: they need not be UTF-8.
             let words = row[..<8].map { $0.map { String(decoding: $0, as: UTF8.self) } }
             batch.rows.append(try change(words.map { $0 ?? "" }, words, row, catalogue))
         }
-        return batch
+        return (batch, movable)
     }
 
     private static let operations: [String: FollowedRow.Operation] = [
@@ -110,6 +118,7 @@ struct OutboxReader {
             }
         }
         if let shape {
+            if shape.table.isKeyDeferrable { movable.append(number) }
             var images = RowBuilder(shape.table)
             do {
                 let before = try written[8].map { try images.row(Self.values($0, shape)) }

@@ -22,10 +22,21 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private let watch: @Sendable () -> Duration
     private var reader: OutboxReader
     private var plan = OutboxPlan()
+    /// Rows that are posted together.
+    private struct Part {
+        var numbers: [Int64] = []
+        /// Those that must be read once more if the follower ends before their transaction does.
+        var kept: [Int64] = []
+        /// Whether the rows end with their transaction.
+        var isWhole = true
+    }
+
     /// The next batch, read while the one before is posted.
-    private var next: (numbers: [Int64], batch: RowBatch)?
+    private var next: (part: Part, batch: RowBatch)?
     /// What is being posted, or was and is not deleted.
-    private var handed: [Int64] = []
+    private var handed = Part()
+    /// Rows of earlier parts of the same transaction that the relay has, and that are not deleted.
+    private var kept: [Int64] = []
     /// Up to which number all is there once these have ended.
     private var barrier: (number: Int64, writers: Set<String>, since: Duration)?
     /// How many rows are looked at for a plan.
@@ -72,9 +83,9 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             let isIdle = memory.isIdle
             if isIdle {
                 try forget()
-                if let (numbers, batch) = next {
+                if let (part, batch) = next {
                     next = nil
-                    handed = numbers
+                    handed = part
                     memory.change { $0.outstanding += 1 }
                     return batch
                 }
@@ -98,11 +109,16 @@ final class OutboxStream: RowStream, @unchecked Sendable {
 
     /// Reads the next batch; returns whether there is one.
     private func read() throws -> Bool {
-        if plan.isEmpty { try makePlan() }
-        let numbers = plan.take()
+        if plan.isEmpty {
+            // They may be many, and go with the part that is being posted.
+            guard kept.isEmpty else { return false }
+            try makePlan()
+        }
+        let (numbers, isWhole) = plan.take()
         guard !numbers.isEmpty else { return false }
         let unread = reader.authorsUnread
-        next = (numbers, try reader.batch(of: numbers, catalogue))
+        let (batch, movable) = try reader.batch(of: numbers, catalogue)
+        next = (Part(numbers: numbers, kept: isWhole ? [] : movable, isWhole: isWhole), batch)
         let new = reader.authorsUnread - unread
         if new > 0 { memory.change { $0.status.authorsUnread += new } }
         return true
@@ -123,7 +139,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
                     WHERE number <= $1::bigint) AS seen) AS ended USING (transaction)
             WHERE number <= $1::bigint AND last <= $1::bigint AND number <> ALL ($2::bigint[])
             ORDER BY last, number
-            """, [String(barrier.number), handed.arrayText], within: nil)
+            """, [String(barrier.number), handed.numbers.arrayText], within: nil)
         self.barrier = nil
         plan = OutboxPlan(
             rows.compactMap { row in
@@ -144,7 +160,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
                 """
                 SELECT max(number) FROM (SELECT number FROM belfry.outbox
                     WHERE number <> ALL ($1::bigint[]) ORDER BY number LIMIT \(window)) AS seen
-                """, [handed.arrayText])
+                """, [handed.numbers.arrayText])
             guard let number = found.first?.first?.flatMap({ Int64($0) }) else { return false }
             // Looked at after the number was seen: whoever took a lower one is among them, or is
             // seen from here on.
@@ -158,12 +174,28 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     }
 
     /// Deletes what the relay has.
+    ///
+    /// Of a transaction that goes in parts, rows that may have come to the name of another one stay
+    /// until its end. A follower that begins anew in between reads them again: it knows then whose
+    /// names the rest of the rows have left, and the relay knows them by their positions.
     private func forget() throws {
-        guard !handed.isEmpty else { return }
+        guard !handed.numbers.isEmpty else { return }
+        if handed.isWhole {
+            try delete(kept + handed.numbers)
+            kept = []
+        } else {
+            let staying = Set(handed.kept)
+            try delete(handed.numbers.filter { !staying.contains($0) })
+            kept += handed.kept
+        }
+        handed = Part()
+    }
+
+    private func delete(_ numbers: [Int64]) throws {
+        guard !numbers.isEmpty else { return }
         try connection.query(
-            "DELETE FROM belfry.outbox WHERE number = ANY ($1::bigint[])", [handed.arrayText],
+            "DELETE FROM belfry.outbox WHERE number = ANY ($1::bigint[])", [numbers.arrayText],
             within: nil)
-        handed = []
     }
 
     // MARK: Waiting
