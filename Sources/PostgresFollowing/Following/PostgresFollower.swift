@@ -188,7 +188,7 @@ package final class PostgresFollower: Sendable {
                 incomplete.insert(SnapshotEnd.Table(schema: row.schema, name: row.table))
             }
         }
-        try await finish(try await thread.run { reader.end.without(incomplete) })
+        try await finish(try await thread.run { reader.end }.without(incomplete))
     }
 
     /// Has deleted what the rows as they were did not contain, before the slot is made to last:
