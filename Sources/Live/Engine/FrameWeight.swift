@@ -1,35 +1,38 @@
 import RelayModel
 
-/// How much has been written of changes and not been sent.
+/// Counts the frames that have been written for changes and not been sent yet.
 ///
-/// Each group has a text of its own, with the fields that its queries ask for: so the queries of
-/// one user, each of another form, would make gigabytes of one large record.
+/// Each group has its own text, with the fields that its queries request. Without a bound, one
+/// user's queries in many different forms could turn one large record into gigabytes.
 struct FrameWeight {
-    /// What is written beyond this is sent as soon as a request ends, and makes room.
+    /// The bytes beyond which frames are sent as soon as a request ends, to free their memory.
     private static let mostAtOnce = 8 * 1024 * 1024
-    /// What is written of one request beyond this is sent in pieces: thousands of queries are told
-    /// each of its thousand changes.
+    /// The bytes beyond which frames are sent even within a request, because thousands of queries
+    /// may each be sent all of its thousand changes.
     private static let mostOfRequest = 64 * 1024 * 1024
-    /// What a frame takes besides its text, and what is noted of a record that coalesces, about.
+    /// The estimated bytes of a frame besides its text, and of the note of a coalesced record.
     private static let overhead = 256
 
-    /// The bytes that wait to be sent, about.
+    /// The estimated bytes that wait to be sent.
     private var bytes = 0
-    /// Those of the change that is told now, by users for whose queries they were written.
+    /// The bytes of the current change, by the users for whose queries they were written.
     private var users: [UserID: Int] = [:]
-    /// Those of them that are not among those of the users yet: all of a change is nearly always
-    /// less than one user may have, and then whose it is makes no difference.
+    /// The bytes that are not in `users` yet.
+    ///
+    /// A whole change is nearly always below the limit of one user, and then the split by user does
+    /// not matter.
     private var uncounted: [(user: UserID, bytes: Int)] = []
     private var bytesOfChange = 0
-    /// Groups that are not told of it, because too much was written for all who see them.
+    /// The groups that do not get the current change, because too much was written for all their
+    /// users.
     var refused: [LiveGroup] = []
 
-    /// Whether what is there is to be sent.
+    /// Whether the waiting frames are to be sent at the end of the request.
     var isFull: Bool { bytes > Self.mostAtOnce }
-    /// Whether it is to be sent although its request goes on.
+    /// Whether they are to be sent even within the request.
     var isOverfull: Bool { bytes > Self.mostOfRequest }
 
-    /// Whether more may be written of the change for a user.
+    /// Returns whether more of the current change may be written for a user.
     mutating func hasRoom(for user: UserID, most: Int) -> Bool {
         guard bytesOfChange > most else { return true }
         for part in uncounted { users[part.user, default: 0] += part.bytes }
@@ -37,7 +40,7 @@ struct FrameWeight {
         return users[user, default: 0] <= most
     }
 
-    /// Counts what a group is told.
+    /// Counts a frame that was written for a user.
     mutating func add(_ told: LiveGroupFrame, for user: UserID) {
         let size = told.bytes
         bytes += size + Self.overhead
@@ -45,10 +48,10 @@ struct FrameWeight {
         uncounted.append((user, size))
     }
 
-    /// Counts what is noted of a record, to be written once all has been read.
+    /// Counts the note of a record whose frame is written once all entries have been read.
     mutating func addNote() { bytes += Self.overhead }
 
-    /// The change is told.
+    /// Ends the current change.
     mutating func finishChange() {
         users.removeAll(keepingCapacity: true)
         uncounted.removeAll(keepingCapacity: true)
@@ -56,6 +59,6 @@ struct FrameWeight {
         refused = []
     }
 
-    /// What waited is sent.
+    /// Notes that the waiting frames have been sent.
     mutating func send() { bytes = 0 }
 }

@@ -1,25 +1,26 @@
 import Platform
 
-/// Where a group lies in memory, of a container that has it for as long.
+/// The memory location of a group, valid for as long as its container keeps the group.
 ///
-/// Between two changes other work has taken the processor's caches, and who looks at one group
-/// after the other waits for each: for a change that moves a record in 25 of 10,000 windows that
-/// took a fifth of all that is done.
+/// Between two changes other work evicts the groups from the processor's caches. Code that visits
+/// one group after the other would then wait for each of them. For a change that moves a record in
+/// 25 of 10,000 windows, that took a fifth of the total time.
 @safe
 struct GroupPlace {
-    /// Not counted as a reference, which would write to the group, and wait for it.
+    /// Unmanaged, because counting a reference would write to the group, and so wait for its
+    /// memory.
     private let group: Unmanaged<LiveGroup>
 
     init(_ group: LiveGroup) {
         unsafe self.group = Unmanaged.passUnretained(group)
     }
 
-    /// Has the processor fetch what a change looks at.
+    /// Prefetches what a change reads of the group.
     func fetch() {
         unsafe prefetch(group.toOpaque(), lines: 3)
     }
 
-    /// Has it fetch the members, which it waits for the group to find.
+    /// Prefetches the group's members; this waits until the group itself has been loaded.
     func fetchMembers() {
         unsafe group._withUnsafeGuaranteedRef { $0.members?.fetch() }
     }

@@ -1,30 +1,35 @@
 package import RelayModel
 import Storage
 
-/// A client as the engine knows it.
+/// A connected client, as the engine knows it.
 struct LiveClient {
     /// A query that the client has declared.
     struct Declared {
-        /// In the place of a group: notifications are read from the inbox, not by the engine.
+        /// The group number of queries of notifications, which are read from the inbox and not by
+        /// the engine.
         static let ofInbox = UInt32.max
 
-        /// What it shows: one object for all who declare the same, because a query takes more
-        /// memory than all else that is kept of a client.
+        /// What the query shows.
+        ///
+        /// Clients that declare the same query share one object, because a query takes more memory
+        /// than everything else that is kept about a client.
         var shown: LiveShown
-        /// The group that shows it; 0 once it has ended, and ``ofInbox`` where none does.
+        /// The group that shows it; 0 once the query has ended, and ``ofInbox`` for notifications.
         var group: UInt32
         let fingerprint: String
-        /// How the client declared it.
+        /// How the client declared the query.
         let declaration: DeclaredQuery.Declaration
-        /// As of where its beginning was told: what came before that does not come again.
+        /// The position at which its beginning was sent; earlier changes are not sent again.
         var begun = LogPosition.start
-        /// As of where a query of one change was told it, together with others.
+        /// The position of the delivery that ended the query, for a query of a single change.
         var ended: LogPosition?
-        /// Who stands before it has not been told why it ended, where that was told this client
-        /// alone: what it was to be told first, or that it is shown no more.
+        /// The position at which the query ended by a frame to this client alone: the only result
+        /// that it asked for, or a `gone` frame.
+        ///
+        /// A client that stands before this position has not received that frame.
         var finished: LogPosition?
 
-        /// Whether it goes on undisturbed where the client declares this one in its place.
+        /// Returns whether the query goes on undisturbed if the client replaces it with `declared`.
         func goesOn(as declared: DeclaredQuery) -> Bool {
             let query = declared.query
             return group != 0 && fingerprint == declared.fingerprint
@@ -42,35 +47,34 @@ struct LiveClient {
     let device: DeviceID?
     var queries: [String: Declared] = [:]
     var version: Int64 = 0
-    /// Under which schema its set was read.
+    /// The schema under which its set was read.
     var schema: LiveSchema?
-    /// The queries whose beginning has not been told.
+    /// The queries whose beginning has not been sent.
     var waiting: Set<String> = []
-    /// What it is told once everything has been sent, while something waits.
+    /// The answers to fences that are sent once nothing waits any more.
     var fences: [LiveFrame] = []
     var isToldComplete = true {
         didSet { if !isToldComplete { quarters = 0 } }
     }
-    /// How many quarters of its set it was told that it has been told.
+    /// The number of quarters of its set that were last reported as progress.
     var quarters: UInt8 = 0
-    /// Whether it is told from the log what happened since it fell behind.
+    /// Whether it is being sent from the log what happened since it fell behind.
     var isCatchingUp = false
-    /// When it fell behind last, as its hub said, so that nothing goes out to it.
+    /// The latest time at which it fell behind, as its hub reported.
     var behind = LiveLag(.start, count: 0)
-    /// After which time it caught up last.
+    /// The lag after which it caught up last.
     var caughtUp = LiveLag(.start, count: 0)
 
-    /// Whether it fell behind, and has not begun to catch up: what is told of changes now, it is
-    /// told later.
+    /// Whether it fell behind and has not begun to catch up; changes reach it later, from the log.
     var isBehind: Bool { behind > caughtUp }
 
-    /// Whether it fell behind, and has not caught up.
+    /// Whether it fell behind and has not caught up completely.
     var isLagging: Bool { isCatchingUp || isBehind }
 
-    /// Whether its set has no query.
+    /// Whether its set has no queries; one-time gets are no part of the set.
     var isEmpty: Bool { queries.keys.allSatisfy { $0.hasPrefix(LiveWaiter.getMark) } }
 
-    /// What became of its set.
+    /// Returns the frame that reports a state of its set.
     func state(
         _ state: SetState, _ queries: [JSONValue]? = nil, progress: Double? = nil
     ) -> LiveFrame {
@@ -78,13 +82,15 @@ struct LiveClient {
             state, version: version, isEmpty: isEmpty, queries, progress: progress)
     }
 
-    /// What a client is told of its set when another one takes its place before all of it has been
-    /// told; `nil` if all of it has.
+    /// The frame for a client whose set is replaced before all of it has been sent; `nil` if all of
+    /// it has been sent.
     var superseded: LiveFrame? {
         version > 0 && !isToldComplete ? state(.superseded) : nil
     }
 
-    /// How much of a set of several queries has been told, as often as another quarter has.
+    /// Returns the share of the set that has been sent, at each further quarter; otherwise `nil`.
+    ///
+    /// Sets of fewer than four queries report no progress.
     mutating func progress() -> Double? {
         guard !isToldComplete, !waiting.isEmpty, queries.count >= 4 else { return nil }
         let told = UInt8(4 * (queries.count - waiting.count) / queries.count)
@@ -94,37 +100,39 @@ struct LiveClient {
     }
 }
 
-/// One query of a set, as it was read for the engine.
+/// A query of a set, prepared for the engine.
 package struct DeclaredQuery: Sendable {
-    /// The client's name for it.
+    /// The client's name for the query.
     package let id: String
-    /// What it shows, and to whom: an object, because a query is most of a kilobyte, and a task
-    /// that works a set keeps what it passes on some twenty times over, for each who comes.
+    /// What the query shows, and who may read it.
+    ///
+    /// This is an object because a query takes most of a kilobyte, and a task that works on a set
+    /// keeps what it passes on about twenty times for each client.
     let shown: LiveShown
-    /// The relay's mark of it.
+    /// The relay's mark of the query.
     package let fingerprint: String
-    /// Where the client stands with it, if it comes back with the same query.
+    /// The position up to which the client knows the query, if it comes back with the same query.
     package var since: LogPosition?
-    /// The number in the inbox beyond which notifications are told; `nil` begins as the query says.
+    /// The inbox number after which notifications are sent; `nil` begins as the query says.
     package var after: UInt64?
-    /// Why the client cannot go on from where it stood.
+    /// Why the client cannot go on from its position.
     package var reset: LiveReset?
-    /// How the client declared it, where that is not as it stands here.
+    /// How the client declared the query, if that differs from this value.
     package var declaration: Declaration?
-    /// What the answer says of it besides.
+    /// Further members of the answer about the query.
     package let details: JSONObject
 
-    /// How a client has declared a query.
+    /// How a client declared a query.
     package struct Declaration: Sendable, Hashable {
         /// The version of the set.
         package let version: Int64
-        /// Where the client stood with it, if anywhere.
+        /// The position up to which the client knew the query, if any.
         package let since: LogPosition?
-        /// Why it could not go on from there.
+        /// Why the client could not go on from there.
         package let reset: LiveReset?
     }
 
-    /// Describes a query that may be shown.
+    /// Creates a query that the client may see.
     package init(
         id: String, _ query: LiveQuery, grant: ReadGrant, fingerprint: String,
         since: LogPosition? = nil, reset: LiveReset? = nil, details: JSONObject = [:]
@@ -137,29 +145,29 @@ package struct DeclaredQuery: Sendable {
         self.details = details
     }
 
-    /// What it shows.
+    /// The query itself.
     package var query: LiveQuery { shown.query }
-    /// Who may read the records of its type that name no readers.
+    /// The grant that says who may read the records of its type that name no readers.
     package var grant: ReadGrant { shown.grant }
 }
 
-/// Which of the schemas that a container has had since the relay's start.
+/// Identifies one of the schemas that a container has had since the relay started.
 package struct LiveSchema: Sendable, Hashable {
     let number: Int
 }
 
-/// An edit of what a client wants to see: taken whole, or not at all.
+/// An edit of a client's live queries, which is applied whole or not at all.
 package struct LiveSet: Sendable {
-    /// The client's number of it; each is larger than the one before.
+    /// The client's version number of the set; each is larger than the one before.
     package let version: Int64
-    /// The queries that come, or take the place of those of the same name.
+    /// The queries that are added, or that replace those of the same name.
     package var queries: [DeclaredQuery]
-    /// The names of those that go; `nil` ends all that are not in ``queries``.
+    /// The names of the queries that are removed; `nil` removes all that are not in ``queries``.
     package var removed: [String]?
-    /// As of which schema of the container they were read.
+    /// The container's schema under which the queries were read.
     package let schema: LiveSchema
 
-    /// Describes an edit.
+    /// Creates an edit.
     package init(
         version: Int64, _ queries: [DeclaredQuery], removing removed: [String]?,
         under schema: LiveSchema
@@ -171,24 +179,24 @@ package struct LiveSet: Sendable {
     }
 }
 
-/// Queries that show the same.
+/// A group: live queries that show the same.
 final class LiveGroup {
-    // What a change asks of each of thousands stands first, and is a copy where it would have to be
-    // looked for: to fetch it from memory takes longer than to work it.
+    // The properties that a change reads of each of thousands of groups come first. Some of them
+    // copy what lies elsewhere, because loading that from memory takes longer than the work itself.
 
     let number: UInt32
-    /// Whether its container has it.
+    /// Whether the group is filed in its container.
     var isFiled = false
-    /// Whether somebody is told what comes.
+    /// Whether any clients are sent changes.
     private(set) var hasClients = false
-    /// Whether ``shown`` is of the members as they are.
+    /// Whether ``shown`` shows the current members.
     private var isShown = false
-    /// Whether members that go may be counted.
+    /// Whether ``replaced`` may exist, so that removed members have to be counted.
     private var countsReplaced = false
     let traits: LiveShown.Traits
-    /// Whose own it is, or else who asked for it first.
+    /// The user whose own result it is, or else the first user who asked for it.
     let owner: UserID
-    /// Whose own it is, where what is shown depends on who looks.
+    /// The reader whose own result it is, if what is shown depends on the reader.
     let reader: LiveReader?
     /// The members of a result, once they are loaded.
     var members: ResultMembers? {
@@ -198,38 +206,39 @@ final class LiveGroup {
             shown = nil
         }
     }
-    /// What the members take in memory, about.
+    /// The estimated memory of the members.
     var bytes = 0
-    /// What it shows, as its clients have it too.
+    /// What the group shows; its clients share this object.
     let content: LiveShown
 
     let identity: String
-    /// What is shown, for as long as somebody is being sent it.
+    /// The current result, while a client is being sent it.
     private weak var shown: ShownRecords?
-    /// What counts the members that go, for as long as somebody is being sent some of them.
+    /// The counter of replaced members, while a client is being sent some of them.
     private weak var replaced: ReplacedRecords?
-    /// What it takes besides them, about.
+    /// The estimated memory of the group besides its members.
     let ownBytes: Int
-    /// Who pays for that: who asked for it first, and later somebody who asks for it still.
+    /// The reader who pays for that memory: at first the one who asked first, later one who still
+    /// asks.
     var payer: LiveReader?
-    /// Of a result that coalesces: the records that were changed by what is read now, as they were
-    /// members before it; `nil` for those that were none.
+    /// For a result that coalesces: the records changed by the entries being read, as they were as
+    /// members before; `nil` for those that were not members.
     var touched: [RecordID: LiveRecord?] = [:]
-    /// Why they come, or go.
+    /// The reasons for which these records enter or leave.
     var fates: [RecordID: LiveFate] = [:]
-    /// What was done to it, where that was one change.
+    /// The effect on the result, if there was a single change.
     var onlyItems: [LiveItem]?
-    /// Clients that are told what comes.
+    /// The clients that are sent changes.
     var clients: Set<UInt64> = [] {
         didSet { hasClients = !clients.isEmpty }
     }
-    /// Queries that end with the first change that they are told.
+    /// The queries that end with the first change that they are sent.
     var once: Set<LiveWaiter> = []
-    /// Clients whose queries end with what is told next: they are told nothing behind it.
+    /// The clients for whose queries the last frame has been written; they get no frames after it.
     var ended: Set<UInt64> = []
-    /// Queries of clients that wait until the members are loaded, or until they have caught up.
+    /// The queries that wait until the members are loaded, or until their clients have caught up.
     var waiting: Set<LiveWaiter> = []
-    /// How often nobody needed it when the engine looked.
+    /// The number of times in a row that the engine found the group unused.
     var idleLooks = 0
 
     init(
@@ -239,7 +248,7 @@ final class LiveGroup {
         self.number = number
         content = LiveShown(query, grant: grant)
         traits = content.traits
-        // What a query says it may have said for somebody else before.
+        // The query's owner may be another user, who declared the same query earlier.
         if case .user(let user)? = reader { owner = user } else { owner = query.subscription.owner }
         ownBytes = query.ownBytes
         self.identity = identity
@@ -249,7 +258,7 @@ final class LiveGroup {
     var query: LiveQuery { content.query }
     var grant: ReadGrant { content.grant }
 
-    /// The result as it is.
+    /// Returns the current result, which all clients that are being sent it share.
     func shownRecords() -> ShownRecords {
         if let shown { return shown }
         let counter = replaced ?? ReplacedRecords()
@@ -259,14 +268,15 @@ final class LiveGroup {
         return records
     }
 
-    /// Notes that members of so many bytes have gone, which somebody may have still to be sent.
+    /// Counts the bytes of members that are gone, but that a client may still have to be sent.
     func note(replaced bytes: Int) {
         guard countsReplaced else { return }
         guard let replaced else { return countsReplaced = false }
         replaced.add(bytes)
     }
 
-    /// A record with those who may read it by the grants of its type, if it names nobody.
+    /// Returns the record with its readers by the grants of its type, if it names no readers
+    /// itself.
     func granted(_ record: LiveRecord) -> LiveRecord {
         guard record.readers == nil, query.subscription.database == .public,
             let readers = grant.readers(createdBy: record.record.created.userID)
@@ -274,34 +284,36 @@ final class LiveGroup {
         return LiveRecord(record.record, readers: readers)
     }
 
-    /// Who may be told a change: those whom it names, or those who may read its record now, where
-    /// it was made before the grants of its type were these.
+    /// Returns the users who may be sent a change.
+    ///
+    /// These are the readers that the change names. Otherwise they follow from the current grants
+    /// of the type, because the change may have been made under earlier ones.
     func readers(of change: RecordChange) -> [String]? {
         guard change.readers == nil, grant.isPersonal, query.subscription.database == .public
         else { return change.readers }
-        // A creation that says so has been made by somebody else, or by nobody who is known.
+        // A change that names the record's creator: another user, or an unknown one.
         if let made = change.created { return grant.readers(createdBy: made.userID) }
         return grant.readers(createdBy: change.operation == .create ? change.editor : nil)
     }
 
-    /// Whether nobody needs it.
+    /// Whether no client uses the group or waits for it.
     var isIdle: Bool { clients.isEmpty && waiting.isEmpty }
 }
 
-/// A query of a client that waits.
+/// A query of a client that waits for a group.
 struct LiveWaiter: Hashable {
-    /// How the names of queries begin that belong to no set: no client can give such a name.
+    /// The prefix of the names of queries that belong to no set; no client can give such a name.
     static let getMark = "\u{0}"
 
     let client: UInt64
     let query: String
-    /// Where it stands; `nil` begins with the result as it is.
+    /// The position from which the query goes on; `nil` begins with the current result.
     var since: LogPosition?
-    /// Whether it stood somewhere from where it cannot go on, so that it needs the result as it is,
-    /// whatever it asked to be told first.
+    /// Whether the query cannot go on from its position and so needs the current result, whatever
+    /// it asked to be sent first.
     var isAnew = false
 
-    /// A query waits once, wherever it stands.
+    /// A query waits at most once, whatever its position is.
     static func == (left: LiveWaiter, right: LiveWaiter) -> Bool {
         left.client == right.client && left.query == right.query
     }
@@ -311,15 +323,16 @@ struct LiveWaiter: Hashable {
         hasher.combine(query)
     }
 
-    /// The name of a query that is got once, and belongs to no set.
+    /// The client's name of a one-time get, which belongs to no set.
     var getID: String? {
         query.hasPrefix(Self.getMark) ? String(query.dropFirst(Self.getMark.count)) : nil
     }
 }
 
 extension Set {
-    /// Takes an element out, and with the last one the room that the set has: of thousands of
-    /// clients nearly none waits.
+    /// Removes an element, and with the last one the set's storage.
+    ///
+    /// Of thousands of clients nearly none waits.
     @discardableResult
     mutating func removeWithRoom(_ element: Element) -> Element? {
         guard count == 1 else { return remove(element) }

@@ -2,9 +2,9 @@ import Matching
 import RelayModel
 import Storage
 
-/// The groups of one container, and how a change finds them.
+/// The groups of one container, and the indexes by which a change finds them.
 final class LiveContainer {
-    /// Records of one type in one database.
+    /// Identifies the records of one type in one database.
     struct TableKey: Hashable {
         let database: DatabaseScope
         let owner: UserID?
@@ -14,28 +14,30 @@ final class LiveContainer {
     /// A record that is a member of results.
     struct Member {
         var record: LiveRecord
-        /// Their numbers, ascending.
+        /// The numbers of these results, ascending.
         var groups: [UInt32]
     }
 
-    /// What is kept of the records of one type.
+    /// The state of the records of one type.
     ///
-    /// One object, because whoever looks at a value of it while another part changes copies all
-    /// records that are shown.
+    /// This is an object because reading one part of a value while another part changes would copy
+    /// all records that are shown.
     final class Table {
         var records = MemberRecords()
-        /// The results on it.
+        /// The results on the type.
         var groups: Set<UInt32> = []
-        /// Those whose members are to be read.
+        /// The results whose members have not been read yet.
         var unread: Set<UInt32> = []
         var loading: Loading?
     }
 
-    /// A reading that is under way.
+    /// A reading that is in progress.
     struct Loading {
         let groups: Set<UInt32>
-        /// What became of each record that changed meanwhile, last: however often one does, it
-        /// does not make a reading begin anew.
+        /// The latest state of each record that changed during the reading.
+        ///
+        /// Only the latest state is kept, so frequent changes of one record do not restart the
+        /// reading.
         var aside: [RecordID: (position: LogPosition, record: LiveRecord?)] = [:]
         var isTooFar = false
     }
@@ -43,26 +45,26 @@ final class LiveContainer {
     let key: ContainerKey
     let results: SubscriptionIndex
     let changes: SubscriptionIndex
-    /// The results that are somebody's own.
+    /// The results that belong to one reader each.
     private(set) var own = OwnResults()
     private var rules: UpdateRules
     private var transitions: LiveTransitions
     private(set) var groups: [UInt32: LiveGroup] = [:]
     var byIdentity: [String: LiveGroup] = [:]
     var tables: [TableKey: Table] = [:]
-    /// What the members of its results take in memory, about.
+    /// The estimated memory of the members of its results.
     var memory = 0
-    /// Groups that are told changes.
+    /// The number of groups of changes.
     var changeGroups = 0
-    /// What the groups of each user take in memory besides their members, about.
+    /// The estimated memory of each user's groups besides their members.
     private(set) var ownBytes: [UserID: Int] = [:]
-    /// The orders without bounds by which its results are sorted.
+    /// The orders without bounds by which its results are sorted, for sharing.
     private var orders: [[LiveSortKey]: ResultOrder] = [:]
-    /// How many of them are remembered.
+    /// The maximum number of remembered orders.
     private static let mostOrders = 64
-    /// What conditions may take of one change.
+    /// The maximum number of steps that conditions may take for one change.
     var mostSteps: Int
-    /// What they have taken of the time that all containers share.
+    /// The time that its conditions have taken of the time that all containers share.
     var judging = JudgingShare()
 
     init(_ key: ContainerKey, seed: UInt64, mostSteps: Int) {
@@ -88,8 +90,10 @@ final class LiveContainer {
         RecordPlace(container: key, database: tableKey.database, owner: tableKey.owner)
     }
 
-    /// The order of a query: one object for all who sort alike, so that it is in the processor's
-    /// cache when a change goes through them.
+    /// Returns the order of a query.
+    ///
+    /// Queries that sort alike share one object, so that it is in the processor's cache when a
+    /// change goes through their results.
     func order(of query: LiveQuery) -> ResultOrder {
         guard query.firebase == nil, query.start == nil, query.end == nil else {
             return ResultOrder(query)
@@ -102,7 +106,7 @@ final class LiveContainer {
 
     // MARK: Groups
 
-    /// Has the processor fetch what a change looks at first of each of these groups.
+    /// Prefetches what a change reads first of each of these groups.
     func fetch(_ numbers: some Sequence<UInt32>) {
         let found = numbers.compactMap { groups[$0].map(GroupPlace.init) }
         for place in found { place.fetch() }
@@ -111,7 +115,8 @@ final class LiveContainer {
 
     /// Files a group in the index that finds it.
     ///
-    /// - Throws: What reading its condition throws, which declaring it has ruled out.
+    /// - Throws: The error of parsing its condition, which the check at its declaration has ruled
+    ///   out.
     func insert(_ group: LiveGroup) throws {
         let subscription = group.query.subscription
         let indexed = try Self.indexed(group)
@@ -137,26 +142,27 @@ final class LiveContainer {
         pay(group.ownBytes, for: group)
     }
 
-    /// How an index finds a group: a result as by creations of its records.
+    /// Returns the entry by which an index finds a group; a result is found by creations of
+    /// records.
     ///
-    /// - Throws: What reading its condition throws.
+    /// - Throws: The error of parsing its condition.
     static func indexed(_ group: LiveGroup) throws -> IndexedSubscription {
         var subscription = group.query.subscription
         if group.query.kind == .result { subscription.firesOn = .create }
         return try IndexedSubscription(subscription, serial: UInt64(group.number))
     }
 
-    /// How many results there are.
+    /// The number of results.
     var resultGroups: Int { groups.count - changeGroups }
 
     private func pay(_ bytes: Int, for group: LiveGroup) {
-        // A server may ask for what it likes.
+        // A server may ask for as much as it likes.
         guard case .user(let user)? = group.payer else { return }
         let sum = ownBytes[user, default: 0] + bytes
         ownBytes[user] = sum > 0 ? sum : nil
     }
 
-    /// Has another reader pay for a group.
+    /// Makes another reader pay for a group.
     func charge(_ group: LiveGroup, to reader: LiveReader) {
         guard group.payer != reader else { return }
         pay(-group.ownBytes, for: group)
@@ -164,12 +170,12 @@ final class LiveContainer {
         pay(group.ownBytes, for: group)
     }
 
-    /// Whether there is a group that shows a query to a reader.
+    /// Returns whether there is a group that shows a query to a reader.
     func shows(_ query: LiveQuery, to reader: LiveReader) -> Bool {
         byIdentity[query.identity(of: nil)] != nil || byIdentity[query.identity(of: reader)] != nil
     }
 
-    /// Takes a group out.
+    /// Removes a group.
     func remove(_ group: LiveGroup) {
         guard groups.removeValue(forKey: group.number) != nil else { return }
         group.isFiled = false
@@ -185,7 +191,7 @@ final class LiveContainer {
         case .notifications: break
         case .result:
             results.remove(serial: serial)
-            // Of those that were found by it another one is.
+            // Another reader's result of the same query takes its place in the index.
             if let next = own.remove(group).flatMap({ groups[$0] }),
                 let indexed = try? Self.indexed(next)
             {
@@ -205,7 +211,7 @@ final class LiveContainer {
         forgetIfUnused(tableKey)
     }
 
-    /// Forgets a table on which there is no result any more, and that nobody reads.
+    /// Forgets a table without results, unless it is being read.
     func forgetIfUnused(_ tableKey: TableKey) {
         guard let table = tables[tableKey], table.groups.isEmpty, table.loading == nil else {
             return
@@ -215,9 +221,9 @@ final class LiveContainer {
 
     // MARK: Matching
 
-    /// The results that a record belongs to as it is, ascending.
+    /// Returns the numbers of the results that a record belongs to as it is, ascending.
     ///
-    /// - Throws: `DearChange` if that takes too much.
+    /// - Throws: `DearChange` if matching takes too many steps.
     func results(of record: LiveRecord, on tableKey: TableKey) throws(DearChange) -> [UInt32] {
         let found = try Self.results(
             of: record, in: place(of: tableKey), by: results, mostSteps: mostSteps)
@@ -235,7 +241,8 @@ final class LiveContainer {
         return serials.map { UInt32(truncatingIfNeeded: $0) }.sorted()
     }
 
-    /// The record with those who may read it by the grants of its type, if it names nobody.
+    /// Returns the record with its readers by the grants of its type, if it names no readers
+    /// itself.
     func granted(_ record: LiveRecord, on tableKey: TableKey) -> LiveRecord {
         guard record.readers == nil, let number = tables[tableKey]?.groups.first else {
             return record
@@ -243,15 +250,15 @@ final class LiveContainer {
         return groups[number]?.granted(record) ?? record
     }
 
-    /// Whether a group that is somebody's own may show a record.
+    /// Returns whether the reader of a group may read a record; true for groups of all readers.
     func isReadable(_ record: LiveRecord, _ group: UInt32) -> Bool {
         guard let reader = groups[group]?.reader else { return true }
         return reader.isAmong(record.readers)
     }
 
-    /// The groups that are told a change.
+    /// Returns the groups that are sent a change.
     ///
-    /// - Throws: `DearChange` if that takes too much.
+    /// - Throws: `DearChange` if matching takes too many steps.
     func groups(
         toldOf change: RecordChange, appendedAt: Timestamp
     ) throws(DearChange) -> [LiveTold] {
@@ -268,12 +275,12 @@ final class LiveContainer {
         return try transitions.told(told, of: change, now: now, mostSteps: mostSteps)
     }
 
-    /// The results on one type of record.
+    /// Returns the results on one type of record.
     func results(on tableKey: TableKey) -> [LiveGroup] {
         (tables[tableKey]?.groups ?? []).compactMap { groups[$0] }
     }
 
-    /// The groups whose conditions are asked about an entry of the log.
+    /// Returns the groups whose conditions are judged for an entry of the log.
     func groups(asked entry: FollowedEntry) -> [LiveGroup] {
         guard case .change(let logged, _) = entry.body, let change = try? logged.change() else {
             return []
@@ -281,7 +288,7 @@ final class LiveContainer {
         return groups(mayBeTold: change) + results(on: Self.tableKey(of: change))
     }
 
-    /// The groups of changes that a change may be told.
+    /// Returns the groups of changes that might be sent a change.
     func groups(mayBeTold change: RecordChange) -> [LiveGroup] {
         groups.values.filter { group in
             let place = group.query.place
@@ -293,7 +300,7 @@ final class LiveContainer {
 }
 
 extension [UInt32] {
-    /// Two ascending lists as one, ascending: each number once, with the lists that have it.
+    /// Merges two ascending lists into one that has each number once, with the lists that have it.
     func merged(with other: [UInt32]) -> [(number: UInt32, isHere: Bool, isThere: Bool)] {
         var merged: [(number: UInt32, isHere: Bool, isThere: Bool)] = []
         merged.reserveCapacity(Swift.max(count, other.count))
@@ -310,13 +317,13 @@ extension [UInt32] {
         return merged
     }
 
-    /// Puts a number into an ascending list that has it no more than once.
+    /// Inserts a number into an ascending list, unless the list has it already.
     mutating func insertAscending(_ number: UInt32) {
         let index = partitioningIndex { $0 >= number }
         if index == count || self[index] != number { insert(number, at: index) }
     }
 
-    /// Takes a number out of an ascending list.
+    /// Removes a number from an ascending list.
     mutating func removeAscending(_ number: UInt32) {
         let index = partitioningIndex { $0 >= number }
         if index < count, self[index] == number { remove(at: index) }

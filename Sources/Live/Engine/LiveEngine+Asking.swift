@@ -2,10 +2,10 @@ package import RelayModel
 import Storage
 
 extension LiveEngine {
-    /// Tells a client once everything has been sent that was durable when it asked, the results
-    /// that are still read for it among that.
+    /// Sends a client the answer to a fence once it has been sent everything that was durable when
+    /// it asked, including results that are still being read for it.
     ///
-    /// - Throws: 429 if too many such questions of the client's wait.
+    /// - Throws: 429 if too many fences of the client wait.
     package func fence(_ id: String, of number: UInt64) async throws {
         try await reachHead()
         guard let client = clients[number] else { return }
@@ -19,8 +19,8 @@ extension LiveEngine {
         answerFences(of: number)
     }
 
-    /// Tells a client that everything has been sent that was durable when it asked for that, unless
-    /// something waits, or was not sent because it fell behind.
+    /// Sends a client the answers to its fences, unless queries wait, or the client fell behind and
+    /// was not sent everything.
     func answerFences(of number: UInt64) {
         guard let client = clients[number], !client.fences.isEmpty, client.waiting.isEmpty,
             !client.isBehind
@@ -31,16 +31,16 @@ extension LiveEngine {
         ])
     }
 
-    /// Returns once everything has been worked that is durable now.
+    /// Returns once the engine has worked everything that is durable now.
     package func reachHead() async throws {
         try await reach(try await log.head())
     }
 
-    /// Returns once all entries up to `target` have been worked.
+    /// Returns once the engine has worked all entries up to `target`.
     ///
-    /// - Throws: 503 once nobody is to wait any more; `CancellationError`.
+    /// - Throws: 503 once waiting has ended; `CancellationError`.
     package func reach(_ target: LogPosition) async throws {
-        // Before it follows, no position is one.
+        // Before the engine follows the log, its position means nothing.
         guard !isFollowing || position < target else { return }
         guard !waiters.isOver else { throw APIError.nobodyWaits }
         let number = waiters.number()
@@ -53,13 +53,14 @@ extension LiveEngine {
 
     private func forget(waiter number: UInt64) { waiters.cancel(number) }
 
-    /// Lets nobody wait any more: the relay ends, and the log may never be followed so far, where
-    /// the database is away or following has failed.
+    /// Ends all waiting, because the relay shuts down.
+    ///
+    /// The log may never be followed so far, if the database is away or following has failed.
     package func endWaiting() { waiters.end() }
 
-    /// Sends a client how far everything has been told.
+    /// Sends clients the position up to which everything has been sent.
     ///
-    /// Of thousands it is told in a few posts, between which others of a loop have their turns.
+    /// Thousands of clients are served in several posts, between which a loop can do other work.
     package func beat(_ numbers: [UInt64]) {
         let at = at
         var posts: [ObjectIdentifier: (hub: any LiveHub, commands: [LiveCommand])] = [:]
@@ -76,13 +77,13 @@ extension LiveEngine {
         }
     }
 
-    /// Notes that a query of notifications has ended: declared again it is another one.
+    /// Notes that a query of notifications has ended; declared again, it counts as a new query.
     package func end(inbox id: String, of number: UInt64) {
         guard clients[number]?.queries[id]?.group == LiveClient.Declared.ofInbox else { return }
         clients[number]?.queries[id]?.group = 0
     }
 
-    /// Looks after the groups from time to time.
+    /// Looks after the groups and updates the metrics, every ``LiveSettings/afterlife``.
     package func sweep() async throws {
         while true {
             try await clock.sleep(for: LiveSettings.afterlife)
@@ -94,8 +95,8 @@ extension LiveEngine {
         }
     }
 
-    /// Forgets the groups that nobody has needed for a while; each of the others is paid for by
-    /// somebody who asks for it still.
+    /// Forgets groups that have been unused for a while, and makes a current reader pay for each of
+    /// the others.
     func lookAfterGroups() {
         for container in containers.values {
             for group in container.groups.values {
@@ -113,15 +114,16 @@ extension LiveEngine {
 }
 
 extension LiveEngine {
-    /// Sends a client a result once, in which all is that was durable when it was asked for;
-    /// nothing of it remains.
+    /// Sends a client a result once; the query does not remain afterwards.
     ///
-    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that is another now,
-    ///   or one of this name has not been answered.
+    /// The result contains everything that was durable when the client asked.
+    ///
+    /// - Throws: ``RelayModel/APIError`` if the query was read under a schema that has changed
+    ///   since, or if a get of this name has not been answered yet.
     package func get(
         _ id: String, _ declared: DeclaredQuery, under schema: LiveSchema, for number: UInt64
     ) async throws {
-        // What others are shown already is as of where the log has been followed to.
+        // Results that other clients are shown already are as of the position followed to.
         try await reachHead()
         guard let client = clients[number] else { return }
         try check(schema, of: client.container)
@@ -136,7 +138,7 @@ extension LiveEngine {
             let group = group(
                 for: declared.query, declared.grant, reader: client.reader, in: container)
         else { return }
-        // A query of no set, under a name that no client can give.
+        // The query belongs to no set, so it gets a name that no client can give.
         let name = LiveWaiter.getMark + id
         var query = declared.query
         query.isOnce = true

@@ -1,18 +1,18 @@
 import RelayModel
 
-/// What is coalesced of the changes that are read together.
+/// Coalesces the changes of one record that are read together.
 struct Coalescing {
     private struct Place: Hashable {
         let group: UInt32
         let record: RecordID
     }
 
-    /// Where the last change of a record stands among the frames.
+    /// The index of the frame with the last change of a record.
     private var last: [Place: Int] = [:]
     /// The results that were changed.
     private(set) var results: [UInt32: LiveContainer] = [:]
 
-    /// Has a change of a record take the place of the one before it.
+    /// Replaces the frame of the record's previous change by the frame at `index`.
     mutating func replace(
         _ record: RecordID, in group: LiveGroup, by index: Int, _ frames: inout [LiveGroupFrame]
     ) {
@@ -21,13 +21,14 @@ struct Coalescing {
         if group.ended.isEmpty {
             frames[former] = LiveGroupFrame(group.number, nil)
         } else {
-            // Whose queries have ended with it are told nothing behind it.
+            // Clients whose queries ended with the previous frame get no later one, so they keep
+            // it.
             frames[former].except.formUnion(group.clients.subtracting(group.ended))
         }
     }
 
-    /// Notes that a record of a result was changed, as it was a member before, why it comes or goes
-    /// by that, and what that did to the result.
+    /// Notes a change of a record in a result: the record as a member before, the reasons for which
+    /// it enters or leaves, and the effect on the result.
     mutating func note(
         _ record: RecordID, _ earlier: LiveRecord?, _ fate: LiveFate, _ items: [LiveItem],
         in group: LiveGroup, of container: LiveContainer
@@ -40,7 +41,7 @@ struct Coalescing {
 }
 
 extension LiveEngine {
-    /// Writes what has become of the results that coalesce.
+    /// Writes the frames of the results that coalesce.
     func finishCoalescing() {
         let coalesced = coalescing
         coalescing = Coalescing()
@@ -48,8 +49,8 @@ extension LiveEngine {
             guard let group = container.groups[number], let members = group.members else {
                 continue
             }
-            // Most often one change is read at a time, and to go through all members for each would
-            // hold up everybody.
+            // Most often a single change is read at a time. Going through all members for each of
+            // them would hold up all clients.
             let items =
                 group.onlyItems
                 ?? members.difference(
@@ -57,7 +58,7 @@ extension LiveEngine {
             group.onlyItems = nil
             group.touched.removeAll()
             group.fates.removeAll()
-            // It is written as of one change, and counts as that.
+            // The frame is written and counted like that of one change.
             if !group.clients.isEmpty, !items.isEmpty, let user = admit(group),
                 let told = told(LiveItems(items), of: group, by: nil)
             {

@@ -4,9 +4,9 @@ import Storage
 import Synchronization
 
 extension LiveEngine {
-    /// Reads the members of a result from the records that are kept, in its turn.
+    /// Reads the members of a result from the store, in its turn.
     ///
-    /// All results on one type of record that wait are read at once.
+    /// All results on one type of record that wait are read together.
     func load(_ group: LiveGroup, in container: LiveContainer) {
         guard let tableKey = LiveContainer.tableKey(of: group.query) else { return }
         container.tables[tableKey]?.unread.insert(group.number)
@@ -30,21 +30,21 @@ extension LiveEngine {
         }
     }
 
-    /// A record that was read, and the waiting results that it belongs to.
+    /// A record that was read, with the waiting results that it belongs to.
     private struct Found: Sendable {
         let record: LiveRecord
-        /// Ascending.
+        /// The numbers of the results, ascending.
         let groups: [UInt32]
     }
 
-    /// What a reading has come to.
+    /// The outcome of a reading so far.
     private struct Reading: Sendable {
         var found: [Found] = []
         var rows = 0
-        /// Whether there is a record for which conditions took too much until it was asked no more.
+        /// Whether conditions took too many steps for one record, even after the last retry.
         var isGivenUp = false
 
-        /// Forgets what was found for some results alone.
+        /// Removes what was found only for the given results.
         mutating func forget(_ groups: Set<UInt32>) {
             guard !groups.isEmpty else { return }
             found = found.compactMap { row in
@@ -54,10 +54,10 @@ extension LiveEngine {
         }
     }
 
-    /// Results whose conditions took too much of a record that was read.
+    /// Results whose conditions took too many steps for a record.
     ///
-    /// They are looked for no more, and have to end: also where what was found beside them is lost,
-    /// because the store begins the reading anew, or cannot read.
+    /// They are no longer matched, and have to end. That also holds if the other findings are lost
+    /// because the store begins the reading anew or cannot read.
     private final class DearResults: Sendable {
         private struct State {
             var new: [UInt64] = []
@@ -66,7 +66,7 @@ extension LiveEngine {
 
         private let state = Mutex(State())
 
-        /// All of them.
+        /// All results noted so far.
         var all: Set<UInt64> { state.withLock { $0.all } }
 
         func note(_ serials: [UInt64]) {
@@ -76,7 +76,7 @@ extension LiveEngine {
             }
         }
 
-        /// Those that were noted since the last time.
+        /// Returns the results that were noted since the last call.
         func take() -> [UInt64] {
             state.withLock { state in
                 defer { state.new = [] }
@@ -85,20 +85,20 @@ extension LiveEngine {
         }
     }
 
-    /// The results that a reading is for, as a record is asked for them while it is read.
+    /// The results that a reading is for, which are matched against each record.
     private struct Waiting: Sendable {
         private let index: SubscriptionIndex
-        /// Those that are asked for; `nil` if the index has no others.
+        /// The numbers of these results; `nil` if the index has no others.
         private let asked: Set<UInt32>?
-        /// Who may read records that name nobody, in the public database.
+        /// The grant that says who may read records that name no readers, in the public database.
         private let grant: ReadGrant?
-        /// Those that are somebody's own.
+        /// The results that belong to one reader each.
         private var own = OwnResults()
-        /// The orders of those that have bounds.
+        /// The orders of the results that have bounds.
         private var orders: [UInt32: ResultOrder] = [:]
-        /// Whose conditions they are, and those of others that the index has.
+        /// The owners of all conditions in the index, including those of other results.
         private var owners: [UInt64: UserID] = [:]
-        /// Whose those are that are asked for.
+        /// The owners of the results that the reading is for.
         private var waiting: [UInt64: UserID] = [:]
         private let mostSteps: Int
         let dear = DearResults()
@@ -108,9 +108,9 @@ extension LiveEngine {
             _ settings: LiveSettings
         ) {
             mostSteps = settings.stepsPerChange
-            // Only those who wait are looked for: ten thousand of them cost one match per record.
-            // Where they are most of what there is the container's own index finds them, too; to
-            // file them once more would take as much memory again, and nobody is told anything
+            // Only the waiting results are indexed: ten thousand of them cost one match per record.
+            // If they are most of the container's results, the container's own index is used.
+            // Indexing them again would take as much memory again, and the engine sends nothing
             // meanwhile.
             let isMost = 2 * groups.count >= container.resultGroups && container.own.isEmpty
             let isShared = isMost && groups.count >= settings.manyWaiting
@@ -119,7 +119,7 @@ extension LiveEngine {
             grant = groups.first.flatMap { group in
                 group.query.subscription.database == .public ? group.grant : nil
             }
-            // Others may be too dear there.
+            // The shared index also has conditions of other results, which may be too costly.
             for (number, group) in isShared ? container.groups : [:] {
                 owners[UInt64(number)] = group.owner
             }
@@ -138,13 +138,13 @@ extension LiveEngine {
             }
         }
 
-        /// The record with those who may read it.
+        /// Returns the record with its readers.
         func granted(_ record: ShadowRecord) -> LiveRecord {
             let readers = record.readers ?? grant?.readers(createdBy: record.created.userID)
             return LiveRecord(record, readers: readers)
         }
 
-        /// Looks for results no more that have ended, unless others are found by them.
+        /// Stops matching results that have ended, unless the index finds other results by them.
         func leaveOut(_ ended: Set<UInt32>) {
             for number in ended where !own.isFiled(number) {
                 index.remove(serial: UInt64(number))
@@ -153,8 +153,8 @@ extension LiveEngine {
 
         /// Notes the results that a record belongs to.
         ///
-        /// Those whose conditions take more of it than they may are looked for no more, and the
-        /// others again.
+        /// Results whose conditions take too many steps are matched no more, and the others are
+        /// matched again.
         func find(_ record: LiveRecord, in place: RecordPlace, _ reading: inout Reading) {
             for left in (0..<LiveSettings.questionsPerChange).reversed() {
                 do throws(DearChange) {
@@ -174,8 +174,8 @@ extension LiveEngine {
             reading.isGivenUp = true
         }
 
-        /// Those that are looked for no more because a record took too much: as in
-        /// ``LiveEngine/asking(in:_:of:)``.
+        /// Returns the results to be matched no more because a record took too many steps, by the
+        /// rule of ``LiveEngine/asking(in:_:of:)``.
         private func blamed(for change: DearChange, isWhole: Bool) -> [UInt64] {
             let blamed = change.blamed { owners[$0] }
             guard blamed.isEmpty || isWhole else { return blamed }
@@ -185,7 +185,7 @@ extension LiveEngine {
             return blamed + there.filter { $0.value == user }.keys
         }
 
-        /// The results that a record belongs to, ascending.
+        /// Returns the numbers of the results that a record belongs to, ascending.
         private func results(
             of record: LiveRecord, in place: RecordPlace
         ) throws(DearChange) -> [UInt32] {
@@ -205,7 +205,7 @@ extension LiveEngine {
             readings -= 1
             beginReading()
         }
-        // What happens before the log is followed is put aside for nobody.
+        // Wait until the log is followed: earlier changes would not be put aside for this reading.
         guard (try? await reach(.start)) != nil else {
             return give(up: groups, tableKey, in: container, .nobodyWaits)
         }
@@ -224,7 +224,7 @@ extension LiveEngine {
                         "more than \(settings.rowsPerReading) records of \(tableKey.type) are "
                             + "kept"))
             }
-            // What was read may be ahead of what has been followed.
+            // What was read may be ahead of the position that has been followed to.
             try await reach(try await log.head())
             take(&reading.found, tableKey, groups, in: container)
         } catch {
@@ -236,8 +236,9 @@ extension LiveEngine {
         }
     }
 
-    /// Goes through the records of a type, slice by slice: a record that changes meanwhile is put
-    /// aside by whoever follows the log.
+    /// Reads the records of a type in slices.
+    ///
+    /// A record that changes meanwhile is put aside by the code that follows the log.
     private func reading(
         _ tableKey: LiveContainer.TableKey, _ waiting: Waiting, for groups: Set<UInt32>,
         in container: LiveContainer
@@ -248,7 +249,8 @@ extension LiveEngine {
         var cursor: RecordID?
         repeat {
             let scan = RecordScan(of: tableKey.type, in: place, after: cursor)
-            // Into what is its own: what was found before would be copied for each slice.
+            // Each slice has a value of its own; otherwise all earlier findings would be copied
+            // each time.
             let slice = try await shadow.scanRecords(scan, into: Reading()) { reading, scanned in
                 waiting.find(waiting.granted(scanned.record), in: place, &reading)
                 return !reading.isGivenUp
@@ -263,7 +265,7 @@ extension LiveEngine {
             let ended = endExcessive(&weight, gone: gone, in: container)
             waiting.leaveOut(ended)
             reading.forget(ended)
-            // Nobody may wait for it any more, and what comes to nothing begins anew sooner.
+            // Stop if no result needs the reading any more, or if it has to begin anew anyway.
             let isWanted =
                 groups.contains { container.groups[$0] != nil }
                 && container.tables[tableKey]?.loading?.isTooFar != true
@@ -286,23 +288,23 @@ extension LiveEngine {
         container.forgetIfUnused(tableKey)
     }
 
-    /// Has a table read for the results that came while it was.
+    /// Has a table read again, for the results that were added during the reading.
     private func readAgain(_ tableKey: LiveContainer.TableKey, of container: LiveContainer) {
         guard container.tables[tableKey]?.unread.isEmpty == false else { return }
         waitingTables.append(tableKey, of: container.key)
     }
 
-    /// Makes members of what was read, as of the position that the engine has reached.
+    /// Makes members of what was read, as of the engine's position.
     ///
-    /// What was read is let go of: the numbers of the results of a hundred thousand records take
-    /// megabytes, and stand with the members by then.
+    /// `found` is emptied on the way: the result numbers of a hundred thousand records take
+    /// megabytes, and the members hold them by then.
     private func take(
         _ found: inout [Found], _ tableKey: LiveContainer.TableKey, _ groups: Set<UInt32>,
         in container: LiveContainer
     ) {
         guard let loading = container.tables[tableKey]?.loading else { return }
         container.tables[tableKey]?.loading = nil
-        // All that wanted it may have gone meanwhile.
+        // All results that wanted the reading may be gone.
         defer { container.forgetIfUnused(tableKey) }
         let there = groups.filter { container.groups[$0] != nil }
         if loading.isTooFar {
@@ -315,9 +317,9 @@ extension LiveEngine {
             orders[number] = container.groups[number].map { container.order(of: $0.query) }
         }
         func add(_ record: LiveRecord, to groups: [UInt32]) {
-            // A record that another result shows is as the log says.
+            // If another result shows the record already, its copy is up to date with the log.
             let record = container.tables[tableKey]?.records[record]?.record ?? record
-            // All that sort alike have one list of what they sort by.
+            // Results that sort alike share one list of sort values.
             var step = RecordStep(from: nil, to: record)
             for number in groups {
                 guard let order = orders[number], let member = step.sorted(by: order).later else {
@@ -351,14 +353,14 @@ extension LiveEngine {
             }
             add(record, to: all.filter(there.contains))
         }
-        // Growing as they come, all of them would be there twice for a while.
+        // If the table grew step by step, all of its records would be in memory twice for a while.
         if let table = container.tables[tableKey] {
             let count = max(table.records.count, found.count)
             table.records.reserveCapacity(count)
         }
         found = []
         for (number, order) in orders.sorted(by: { $0.key < $1.key }) {
-            // Not all of them twice: each is let go of once it has been taken over.
+            // Each list is released once its members have been taken over, to save memory.
             let found = members.removeValue(forKey: number) ?? []
             fill(number, found, by: order, tableKey, container)
         }

@@ -4,19 +4,19 @@ import RelayModel
 import Storage
 
 extension LiveEngine {
-    /// Notes that a client fell behind, and is sent nothing more of changes; `fences` are answers
-    /// that it was not sent, because they would say that it was.
+    /// Notes that a client fell behind and is sent no more changes; `fences` are answers that it
+    /// was not sent, because they would wrongly say that it was sent everything.
     package func fallBehind(
         _ number: UInt64, at lag: LiveLag, untold fences: [LiveFrame] = []
     ) {
         guard let client = clients[number] else { return }
         clients[number]?.behind = max(client.behind, lag)
         clients[number]?.fences += fences
-        // It may have caught up meanwhile.
+        // The client may have caught up meanwhile.
         answerFences(of: number)
     }
 
-    /// Tells a client that fell behind, and has read what was under way, what happened since.
+    /// Sends a client that fell behind what happened since, once it has read what was under way.
     package func catchUp(_ number: UInt64, from lag: LiveLag) {
         let since = lag.position
         clients[number]?.caughtUp = lag
@@ -44,10 +44,10 @@ extension LiveEngine {
         for (id, declared) in away {
             guard let group = container.groups[declared.group] else { continue }
             group.clients.remove(number)
-            // What comes before it has caught up is told from the log.
+            // Until it has caught up, its changes come from the log.
             group.once.remove(LiveWaiter(client: number, query: id))
             client.hub.post([.leave(number, group.number)])
-            // What was begun while it was behind went out as it was then.
+            // A query that began while the client was behind was sent its result as of then.
             let since = max(since, declared.begun)
             enter(LiveWaiter(client: number, query: id, since: since), group, in: container)
         }
@@ -55,7 +55,7 @@ extension LiveEngine {
         finishIfComplete(number)
     }
 
-    /// Takes up the queries that ended with a change which the client was not sent.
+    /// Reopens the queries that ended with a change which the client was not sent.
     private func takeUp(_ number: UInt64, after since: LogPosition) {
         guard let client = clients[number], client.schema == schema(of: client.container) else {
             return
@@ -71,7 +71,7 @@ extension LiveEngine {
         }
     }
 
-    /// Reads for those who come back what happened since, once for all who wait.
+    /// Reads the log for returning clients, once for all that wait.
     func beginResuming() {
         guard !isResuming, returning.contains(where: { !$0.value.isEmpty }) else { return }
         let ready = ready()
@@ -80,7 +80,7 @@ extension LiveEngine {
         Task { await self.resume() }
     }
 
-    /// The groups that are loaded and to which somebody comes back.
+    /// The loaded groups that have returning clients.
     private func ready() -> [(LiveContainer, LiveGroup)] {
         returning.flatMap { key, groups -> [(LiveContainer, LiveGroup)] in
             guard let container = containers[key] else { return [] }
@@ -115,7 +115,7 @@ extension LiveEngine {
         beginResuming()
     }
 
-    /// Those who come back, and have not been told everything.
+    /// The readers of returning clients that have not been sent everything.
     private func waitingParties() -> Set<ResumeWeight.Party> {
         var parties: Set<ResumeWeight.Party> = []
         for (key, numbers) in returning {
@@ -127,8 +127,8 @@ extension LiveEngine {
         return parties
     }
 
-    /// Has those begin anew for whom more would have to be read than ever is: positions have no
-    /// gaps, so that it takes no reading to know them.
+    /// Has clients begin anew if more entries would have to be read than the limit allows;
+    /// positions have no gaps, so this is known without reading.
     private func refuseTooFar() {
         for (_, group) in ready() {
             for waiter in group.waiting {
@@ -143,10 +143,10 @@ extension LiveEngine {
         }
     }
 
-    /// The groups for which the log is read next.
+    /// Returns the groups for which the log is read next.
     ///
-    /// By turns those of the clients who were away for a short while only, and all: nobody waits
-    /// for long because somebody else was away for long, and nobody waits for ever.
+    /// Readings alternate between clients that were away briefly and all clients. So a client does
+    /// not wait long because another one was away long, and none waits for ever.
     private func nextGroups() -> (groups: [Returning], isOfAll: Bool) {
         let all = ready().compactMap { container, group in
             group.waiting.compactMap(\.since).min().map { (container, group, $0) }
@@ -158,21 +158,21 @@ extension LiveEngine {
         return (groups, isOfAll)
     }
 
-    /// Entries that are read at once for those who were away for a short while only.
+    /// The number of entries that a client may have missed to count as away briefly.
     private static let nearEntries: UInt64 = 4096
 
-    /// A group to which somebody comes back, and from where on the first who does.
+    /// A group with returning clients, and the earliest position of these.
     private typealias Returning = (container: LiveContainer, group: LiveGroup, start: LogPosition)
 
-    /// Whether there is a group that somebody waits for to come back to, and what is shown is read.
+    /// Returns whether the group still has returning clients, and its members are loaded.
     private func isComing(_ group: LiveGroup, _ container: LiveContainer) -> Bool {
         containers[container.key]?.groups[group.number] === group
             && (group.query.kind == .changes || group.members != nil)
             && group.waiting.contains { $0.since != nil }
     }
 
-    /// So that nobody waits for all that somebody else is told: by turns of the containers, and in
-    /// one of the users whose queries they are.
+    /// Orders the groups so that no client waits for everything that another one is sent: by turns
+    /// of the containers, and within each of them by turns of the users.
     private func inTurns(_ groups: [Returning]) -> [Returning] {
         var placed: [(place: Int, weight: Int, returning: Returning)] = []
         for (key, groups) in Dictionary(grouping: groups, by: \.container.key) {
@@ -192,9 +192,9 @@ extension LiveEngine {
         return placed.sorted { ($0.place, $0.weight) < ($1.place, $1.weight) }.map(\.returning)
     }
 
-    /// Reads the log from `start` to where the engine stands, and tells each who waits.
+    /// Reads the log from `start` to the engine's position, and tells the waiting clients.
     ///
-    /// What else there is has its turn in between; what has come then is read, too.
+    /// The engine works on between the turns, and entries that arrive meanwhile are read, too.
     private func resume(
         _ groups: [Returning], from start: LogPosition, isOfAll: Bool
     ) async throws {
@@ -205,8 +205,7 @@ extension LiveEngine {
         var rest = inTurns(groups)[...]
         while !rest.isEmpty, !resumed.isReadingOver {
             try await read(&reading)
-            // From here to the end of the turn nothing is waited for: what is told is as of one
-            // position.
+            // Nothing suspends until the end of the turn, so all that is sent has one position.
             let pruned = reading.first.map { LogPosition($0.rawValue - 1) } ?? position
             resumed.beginTurn()
             while let (container, group, _) = rest.first, !resumed.isTurnOver {
@@ -228,7 +227,7 @@ extension LiveEngine {
         meter.countResume(entries: reading.count)
     }
 
-    /// Reads on to where the engine stands.
+    /// Reads on to the engine's position.
     private func read(_ reading: inout PastReading) async throws {
         while reading.at < position {
             let entries: [FollowedEntry]
@@ -241,7 +240,7 @@ extension LiveEngine {
                 continue
             }
             guard let first = entries.first, let last = entries.last else {
-                // All until then was pruned; what came since may be there.
+                // All entries up to there were pruned; later ones may exist.
                 (reading.first, reading.at) = (LogPosition(reached.rawValue + 1), reached)
                 continue
             }
@@ -266,9 +265,9 @@ extension LiveEngine {
         if isAdded == nil { past[entry.container]?.giveUp() }
     }
 
-    /// Tells those who wait for a group.
+    /// Sends the clients that wait for a group what they missed.
     ///
-    /// - Returns: whether all have been told, and not only as many as there is room for.
+    /// - Returns: Whether all have been served; otherwise the turn has ended before.
     private func tell(
         _ group: LiveGroup, _ past: PastChanges, prunedTo: LogPosition,
         from start: LogPosition, in container: LiveContainer
@@ -279,11 +278,11 @@ extension LiveEngine {
         }
         var told: Told?
         for waiter in group.waiting.sorted(by: Self.precedes) {
-            // Who came while the log was read, and has to be told more, stands in line.
+            // A client that came during the reading, from before `start`, waits for the next one.
             guard let since = waiter.since, let client = clients[waiter.client], since >= start
             else { continue }
             let former = told.flatMap { $0.client == waiter.client ? $0 : nil }
-            // Changes are written once for all; of a result each may be told something else.
+            // Frames of changes are written once for all clients, but those of a result may not be.
             if former == nil, group.query.kind == .result, resumed.isTurnOver { return false }
             let party = ResumeWeight.Party(container: container.key, reader: client.reader)
             var reset = past.reset(of: group, since: since)
@@ -315,22 +314,22 @@ extension LiveEngine {
         return true
     }
 
-    /// What a client has been told of a group by another query of its set: frames are a group's, so
-    /// that what is told of one query is told of all that it shows.
+    /// What a client was sent of a group for another query of its set; frames belong to the group,
+    /// so what is sent for one query counts for all.
     private struct Told {
         let client: UInt64
         let since: LogPosition
         let isSome: Bool
     }
 
-    /// Queries of one client stand together, and what has to be told most comes first.
+    /// Orders waiters by client, and those of one client by position, the earliest first.
     private static func precedes(_ left: LiveWaiter, _ right: LiveWaiter) -> Bool {
         guard left.client == right.client else { return left.client < right.client }
         let places = (left.since ?? .start, right.since ?? .start)
         return places.0 == places.1 ? left.query < right.query : places.0 < places.1
     }
 
-    /// Ends a query of one change that has been told it.
+    /// Ends a query of a single change that has been sent it.
     private func endIfOnce(_ waiter: LiveWaiter, _ group: LiveGroup) {
         guard clients[waiter.client]?.queries[waiter.query]?.query.isOnce == true else { return }
         clients[waiter.client]?.queries[waiter.query]?.group = 0
@@ -338,12 +337,12 @@ extension LiveEngine {
         leave(group, waiter)
     }
 
-    /// Whether all of a client's queries that a group shows end with one change.
+    /// Returns whether all of a client's queries in a group end with one change.
     func endsWithOne(_ client: LiveClient, in group: LiveGroup) -> Bool {
         client.queries.values.allSatisfy { $0.group != group.number || $0.query.isOnce }
     }
 
-    /// Looks no more for those who come back to a group where nobody does.
+    /// Stops tracking a group for resuming if no returning client waits for it.
     func forgetIfAllTold(_ group: LiveGroup) {
         guard !returning.isEmpty, !group.waiting.contains(where: { $0.since != nil }) else {
             return
@@ -353,7 +352,7 @@ extension LiveEngine {
         if returning[key]?.isEmpty == true { returning[key] = nil }
     }
 
-    /// Tells a client that it cannot go on from where it stood.
+    /// Tells a client that it cannot go on from its position.
     private func begin(anew waiter: LiveWaiter, _ group: LiveGroup, _ reason: LiveReset) {
         note(reason, of: group)
         let isOfChanges = group.query.kind == .changes
@@ -362,8 +361,8 @@ extension LiveEngine {
         welcome(waiter, group, [reset], isOfChanges ? nil : result(of: group, for: waiter))
     }
 
-    /// Counts queries of a group that begin anew, and says so in a line: one in a while, because
-    /// clients choose how often they do.
+    /// Counts queries of a group that begin anew, and logs them; the number of lines is limited,
+    /// because clients choose how often they begin anew.
     func note(_ reason: LiveReset, of group: LiveGroup, queries: Int = 1) {
         meter.count(reset: reason, of: queries)
         let container = "\(group.query.place.container)"
@@ -385,7 +384,7 @@ extension LiveEngine {
         guard let client = clients[waiter.client] else { return [] }
         switch group.query.kind {
         case .changes:
-            // Each change once: those since another place are among what was told before.
+            // Each change is sent once: those since a later position have been sent already.
             guard former == nil else { return [] }
             let frames = telling.changes(since: since).compactMap {
                 $0.frame(for: client.reader, on: client.device)

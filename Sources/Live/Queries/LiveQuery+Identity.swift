@@ -4,11 +4,11 @@ import RelayModel
 import Storage
 
 extension LiveQuery {
-    /// Queries with the same identity show the same, and are one group.
+    /// Returns a text that is equal for queries that show the same; such queries share one group.
     ///
-    /// It is that of `reader` alone where what is shown depends on who looks. It is a digest,
-    /// because texts are equal also where their bytes differ: two spellings of one letter are two
-    /// users, and two conditions.
+    /// With a `reader`, the identity is that reader's alone, for results that depend on who reads
+    /// them. The identity is a digest because Swift treats texts as equal even if their bytes
+    /// differ: two Unicode spellings of one letter are two users, and two conditions.
     func identity(of reader: LiveReader?) -> String {
         Self.digest(parts(for: reader))
     }
@@ -31,7 +31,7 @@ extension LiveQuery {
         return parts
     }
 
-    /// One text of several, which no others give: each says how long it is.
+    /// Joins texts unambiguously, by writing the length in front of each.
     private static func joined(_ parts: [String]) -> String {
         parts.map { "\($0.utf8.count):\($0)" }.joined()
     }
@@ -40,23 +40,24 @@ extension LiveQuery {
         Hexadecimal.encode(SHA256.hash(data: Array(joined(parts).utf8)))
     }
 
-    /// What it takes in memory besides what it shows, about: a group, all that it says, and its
-    /// condition wherever that is filed.
+    /// The estimated memory of the query itself, without what it shows: its group, its texts, and
+    /// its condition wherever that is indexed.
     var ownBytes: Int {
-        // Changes are judged on the record before, too.
+        // A query of changes is judged on the record before the change, too.
         let filings = kind == .changes ? 2 : 1
         return parts(for: nil).reduce(Self.groupBytes + filings * conditionBytes) {
             $0 + $1.utf8.count
         }
     }
 
-    /// What a group takes that shows nothing, about.
+    /// The estimated memory of a group that shows nothing.
     private static let groupBytes = 2048
 
-    /// Two conditions with the same canonical text are the same, whatever they were written in.
+    /// The scope as text; conditions with the same canonical text are the same in every dialect.
     ///
-    /// A type says how long its name is, which may have blanks: the end of one type's name would be
-    /// the beginning of another's condition, and whoever declares the one be told of the other.
+    /// The name of a type is written with its length because it may contain spaces. Otherwise the
+    /// end of one type's name could read as the beginning of another query's condition, and clients
+    /// of one query would be sent the changes of the other.
     private var scopeText: String {
         func text(_ zoneID: ZoneID?) -> String { zoneID?.json.text ?? "*" }
         func text(_ type: RecordType?) -> String { type.map { Self.joined([$0.rawValue]) } ?? "*" }
@@ -93,8 +94,10 @@ extension LiveQuery {
         ])
     }
 
-    /// The relay's mark of the query as `reader` declares it under a schema: who comes back with
-    /// the same one can be told what has changed, and nobody else.
+    /// Returns the relay's mark of the query, as `reader` declares it under a schema.
+    ///
+    /// A returning client whose mark is still the same can be sent what has changed; any other
+    /// client begins anew.
     package func fingerprint(of reader: LiveReader, schema: String) -> String {
         String(Self.digest(parts(for: reader) + [schema]).prefix(16))
     }

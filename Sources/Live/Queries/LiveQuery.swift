@@ -2,21 +2,22 @@ package import PredicateLanguage
 package import RelayModel
 package import Storage
 
-/// What a connected client wants to see: declared on its connection, and never saved.
+/// A query that a connected client declares on its connection; it is never saved.
 package struct LiveQuery: Sendable, Hashable {
-    /// What is shown.
+    /// What a query shows.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// The records that fit, and how they come and go.
+        /// The records that fit the query, and how they enter and leave the result.
         case result
         /// Each change that fits, once.
         case changes
-        /// What the user's saved subscriptions fired: the inbox, which the engine does not read.
+        /// The inbox, that is what the user's saved subscriptions fired; the engine does not read
+        /// it.
         case notifications
     }
 
-    /// What is told when the query is declared.
+    /// What a client is sent when it declares the query.
     package enum Beginning: String, Sendable, Hashable, CaseIterable {
-        /// What there is now.
+        /// The current state.
         case current
         /// Nothing, until something happens.
         case none
@@ -24,48 +25,50 @@ package struct LiveQuery: Sendable, Hashable {
 
     /// What is shown.
     package var kind: Kind
-    /// The condition, the place, and of changes the rules by which they are told, as a subscription
-    /// has them; its owner is the user who declared the query.
+    /// The condition, the place and, for queries of changes, the firing rules, as in a
+    /// subscription; its owner is the user who declared the query.
     package var subscription: Subscription
-    /// The order of a result; without one records stand in the order of zone and name.
+    /// The order of a result; an empty one sorts by zone and name.
     package var order: [LiveSortKey] = []
     /// Where the result begins, on the first key of the order.
     package var start: LiveBound?
-    /// Where it ends.
+    /// Where the result ends, on the first key of the order.
     package var end: LiveBound?
-    /// The order of Firebase or Wilddog with its bounds, in the place of the three before.
+    /// The order of Firebase or Wilddog with its bounds; it replaces `order`, `start` and `end`.
     package var firebase: FirebaseQuery?
-    /// How much of it is shown.
+    /// The limit on the shown records.
     package var limit: LiveLimit?
-    /// The fields that travel, ascending as ``IndexedText/order(_:_:)`` has it; `nil` shows all.
+    /// The fields that are sent, ascending as ``IndexedText/order(_:_:)`` has it; `nil` sends all.
     package var desiredKeys: [String]?
-    /// Whether the record as it was before travels too.
+    /// Whether the record before the change is sent too.
     package var showsBefore = false
-    /// What is told first.
+    /// What the client is sent first.
     package var beginning = Beginning.current
-    /// Whether the query ends after what it tells first, or after the first change.
+    /// Whether the query ends after what it is sent first, or after the first change.
     package var isOnce = false
-    /// Whether of several changes of one record that are read together the last alone is told.
+    /// Whether only the last of several changes of one record is sent, if they are read together.
     package var coalesces = false
     /// The database whose subscriptions' notifications are shown; `nil` shows all.
     package var inboxDatabase: DatabaseScope?
-    /// Bytes that the condition takes in memory each time that it is filed.
+    /// The bytes that the condition takes in memory each time it is indexed.
     package var conditionBytes = 0
-    /// How records are written.
+    /// The form in which records are written.
     package var form: LiveForm
 
-    /// Describes a query without order, bounds and limit.
+    /// Creates a query without order, bounds and limit.
     package init(_ kind: Kind, _ subscription: Subscription, form: LiveForm) {
         self.kind = kind
         self.subscription = subscription
         self.form = form
     }
 
-    /// Whether what it shows stands in an order, so that one record's place depends on others.
+    /// Whether the result is ordered or limited, so that a record's place depends on other records.
     package var isOrdered: Bool { !order.isEmpty || firebase != nil || limit != nil }
 
-    /// Whether another query is this one, whatever its condition was written in, and whoever of
-    /// those who look at the public database asks.
+    /// Returns whether another query shows the same as this one.
+    ///
+    /// The dialects of the conditions may differ. For the public database, the users who declared
+    /// the queries may differ too.
     package func shows(theSameAs other: LiveQuery) -> Bool {
         guard kind != .notifications else { return self == other }
         var other = other
@@ -81,20 +84,25 @@ package struct LiveQuery: Sendable, Hashable {
         return self == other
     }
 
-    /// The record type; `nil` watches all of them, which only changes can.
+    /// The record type; `nil`, which only queries of changes may have, stands for all types.
     package var recordType: RecordType? { subscription.recordType }
 
-    /// Whether a change touches what travels: an update of which it is known that it gave none of
-    /// the fields that are asked for another value is not told.
+    /// Returns whether the query shows anything of a change.
     ///
-    /// Whoever may read a record only since the change is told of it as of a new one.
+    /// An update is not sent if it is known to have left all requested fields unchanged. A change
+    /// of the record's readers is always sent, because the record is new to some of them.
     func shows(_ change: RecordChange) -> Bool {
         var known: [String: Bool] = [:]
         return shows(change, knowing: &known)
     }
 
-    /// The same, with what is known of its fields already: thousands of queries may ask for one
-    /// that holds a megabyte.
+    /// Returns whether the query shows anything of a change, reusing comparisons of fields.
+    ///
+    /// - Parameters:
+    ///   - change: The change.
+    ///   - known: Whether each field compared so far has changed. Thousands of queries may ask for
+    ///     one field that holds a megabyte.
+    /// - Returns: Whether the query shows anything of it.
     func shows(_ change: RecordChange, knowing known: inout [String: Bool]) -> Bool {
         guard let desiredKeys, change.operation == .update, change.readersBefore == nil,
             subscription.firesWhen == .matches || subscription.firesWhen == .stayed
@@ -111,10 +119,10 @@ package struct LiveQuery: Sendable, Hashable {
         }
     }
 
-    /// Whether a field, or a part of one, is among those that are asked for.
+    /// Returns whether a field, or a part of a field, is among those that are sent.
     ///
-    /// - Complexity: the logarithm of how many there are: each change is asked for all fields that
-    ///   it gave other values, by each query.
+    /// - Complexity: Logarithmic in the number of requested fields, because each query asks this
+    ///   for all fields that a change has altered.
     func travels(_ key: String) -> Bool {
         guard let desiredKeys else { return true }
         var name = key
@@ -126,13 +134,13 @@ package struct LiveQuery: Sendable, Hashable {
                 if order == 0 { return true }
                 if order < 0 { low = middle + 1 } else { high = middle }
             }
-            // By bytes: as letters the dot and a mark behind it are one.
+            // By bytes: as a `Character`, the dot and a combining mark after it would be one.
             guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")) else { return false }
             name = String(name[..<dot])
         }
     }
 
-    /// Where the records lie.
+    /// The place where the records are.
     package var place: RecordPlace {
         RecordPlace(
             container: subscription.container, database: subscription.database,
@@ -140,14 +148,14 @@ package struct LiveQuery: Sendable, Hashable {
     }
 }
 
-/// How records are written for a client.
+/// The form in which records are written for a client.
 package struct LiveForm: Sendable, Hashable {
-    /// Whether a field is its bare JSON value, and not CloudKit's dictionary of type and value.
+    /// Whether a field is written as its bare JSON value instead of CloudKit's type and value.
     package var isPlain: Bool
-    /// Whether numbers are written as texts, for clients whose numbers are doubles.
+    /// Whether numbers are written as texts, for clients that read numbers as doubles.
     package var writesNumbersAsTexts: Bool
 
-    /// CloudKit's form unless said otherwise.
+    /// Creates a form; the default is CloudKit's.
     package init(isPlain: Bool = false, writesNumbersAsTexts: Bool = false) {
         self.isPlain = isPlain
         self.writesNumbersAsTexts = writesNumbersAsTexts
@@ -156,53 +164,53 @@ package struct LiveForm: Sendable, Hashable {
 
 /// One key of an order.
 package struct LiveSortKey: Sendable, Hashable {
-    /// The field, or one of CloudKit's names of what it knows of every record.
+    /// The field, or one of CloudKit's names for what it knows of every record.
     package let field: String
     /// Whether small values come first.
     package let isAscending: Bool
 
-    /// Sorts by `field`.
+    /// Creates a key that sorts by `field`.
     package init(_ field: String, isAscending: Bool = true) {
         self.field = field
         self.isAscending = isAscending
     }
 
-    /// Whether two keys are the same, by the bytes of the fields' names.
+    /// Compares the names of the fields by their bytes.
     package static func == (left: LiveSortKey, right: LiveSortKey) -> Bool {
         left.isAscending == right.isAscending && left.field.utf8.elementsEqual(right.field.utf8)
     }
 }
 
-/// An end of a result, on the first key of its order.
+/// One end of a result, on the first key of its order.
 package struct LiveBound: Sendable, Hashable {
-    /// The value there.
+    /// The value at which the result begins or ends.
     package let value: FieldValue
     /// Whether records with this value belong to the result.
     package let isIncluded: Bool
 
-    /// Bounds a result.
+    /// Creates a bound.
     package init(_ value: FieldValue, isIncluded: Bool = true) {
         self.value = value
         self.isIncluded = isIncluded
     }
 }
 
-/// How many records of an order are shown.
+/// The number of records of an order that are shown.
 package enum LiveLimit: Sendable, Hashable {
-    /// Those at its beginning.
+    /// The first records of the order.
     case first(Int)
-    /// Those at its end.
+    /// The last records of the order.
     case last(Int)
 }
 
-/// Who looks, as far as read rules go.
+/// The reader of a query, for whom read rules are applied.
 package enum LiveReader: Sendable, Hashable {
-    /// A server of the application's own, which may read everything.
+    /// A server of the application itself, which may read everything.
     case server
     /// A user.
     case user(UserID)
 
-    /// Whether the reader is among `readers`; `nil` is everybody.
+    /// Returns whether the reader is among `readers`; `nil` means everybody.
     package func isAmong(_ readers: [String]?) -> Bool {
         guard let readers else { return true }
         switch self {
@@ -213,7 +221,7 @@ package enum LiveReader: Sendable, Hashable {
 }
 
 extension ReadGrant {
-    /// Whether who looks decides for every record that names no readers.
+    /// Whether the grant differs between readers, for records that name no readers.
     package var isPersonal: Bool {
         switch self {
         case .world, .users: false

@@ -1,16 +1,17 @@
 import RelayModel
 
-/// A query, and who may read the records of its type that name no readers.
+/// A query with the grant that says who may read the records of its type that name no readers.
 final class LiveShown: Sendable {
     let query: LiveQuery
     let grant: ReadGrant
-    /// What is asked of the query for each change: copying all of it would take longer than all
-    /// else that is done there.
+    /// The parts of the query that are needed for each change.
+    ///
+    /// Copying the whole query would take longer than everything else done for a change.
     let traits: Traits
 
-    /// How what a query shows is told.
+    /// What decides how the frames of a query are written.
     struct Traits: Sendable, Hashable {
-        /// The fields that travel; `nil` shows all.
+        /// The fields that are sent; `nil` sends all.
         let keys: [String]?
         let form: LiveForm
         let showsBefore: Bool
@@ -28,8 +29,11 @@ final class LiveShown: Sendable {
             coalesces: query.coalesces)
     }
 
-    /// What a query shows that has been declared as `other`: all that it says is kept once, which
-    /// may be most of a megabyte, and only what it is told first is its own.
+    /// Returns this object's content for a client that declared the query as `other`.
+    ///
+    /// The query, which may take most of a megabyte, is shared with this object wherever possible.
+    /// Only what the client is sent first, and whether the query ends after that, come from
+    /// `other`.
     func declared(as other: LiveQuery) -> LiveShown {
         guard query.beginning != other.beginning || query.isOnce != other.isOnce else {
             return self

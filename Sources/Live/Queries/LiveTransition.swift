@@ -1,11 +1,11 @@
-/// Where an update brought a record, as the condition of a query of changes says.
+/// Where an update moved a record, as judged by the condition of a query of changes.
 enum LiveTransition: String, Sendable {
-    /// It fitted before, too.
+    /// The record fitted before, too.
     case stayed
-    /// It did not fit before.
+    /// The record did not fit before.
     case entered
-    /// It fits no more.
+    /// The record does not fit any more.
     case left
-    /// The change does not show the record before, or not what the condition reads of it.
+    /// Unknown: the change does not carry what the condition reads of the record before.
     case unknown
 }

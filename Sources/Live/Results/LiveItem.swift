@@ -1,56 +1,57 @@
 import RelayModel
 
-/// What one change did to a result.
+/// The effect of one change on a result.
 struct LiveItem: Sendable {
-    /// What a client does.
+    /// What a client does with the record.
     enum Operation: String, Sendable {
         case added, changed, removed
     }
 
-    /// Why.
+    /// The reason for the operation.
     enum Reason: String, Sendable {
-        /// It came into being.
+        /// The record was created.
         case created
-        /// It existed, and was no member.
+        /// The record existed already, and came to fit.
         case entered
-        /// It slid into, or was pushed out of, what is shown.
+        /// The record moved into or out of the shown window.
         case windowed
-        /// The user may read it now.
+        /// The user may read the record now.
         case readable
-        /// It is a row of a snapshot of the database.
+        /// The record is a row of a snapshot of the database.
         case loaded
-        /// It ceased to be.
+        /// The record was deleted.
         case deleted
-        /// It is no member any more.
+        /// The record does not fit any more.
         case left
-        /// The user may not read it any more.
+        /// The user may not read the record any more.
         case unreadable
-        /// The relay does not keep it any longer, because nothing changed it for long.
+        /// The relay has dropped the record because it was not changed for a long time.
         case forgotten
     }
 
     var operation: Operation
     var reason: Reason?
     var record: LiveRecord
-    /// The neighbour before, in the result after the change: in ordered results.
+    /// The preceding record in the result after the change; for ordered results.
     ///
-    /// It is the record and not its name, because an item is copied often and told once.
+    /// It is the record and not its name, because an item is copied often and written once.
     var neighbour: LiveRecord?
-    /// Whether its order value changed.
+    /// Whether the record's sort value changed.
     var moved = false
-    /// The record before.
+    /// The record before the change.
     var before: LiveRecord?
-    /// Whether a changed record shows the same as before, and only its readers are others: who
-    /// could read it, and can, is told nothing.
+    /// Whether only the record's readers changed and not what is shown of it.
+    ///
+    /// Clients whose user could read the record before and still can are sent nothing.
     var isSilent = false
 
-    /// The name of the neighbour before.
+    /// The ID of the preceding record.
     var previous: RecordID? { neighbour?.id }
 
-    /// What somebody is told who may read the record only since.
+    /// The item for users who can read the record only since the change.
     var whereEntered: LiveItem { told(.added, .readable) }
 
-    /// What somebody is told who may not read it any more.
+    /// The item for users who can no longer read the record.
     var whereLeft: LiveItem { told(.removed, .unreadable) }
 
     private func told(_ operation: Operation, _ reason: Reason) -> LiveItem {
@@ -61,22 +62,23 @@ struct LiveItem: Sendable {
     }
 }
 
-/// Why a record comes into a result by a change, or goes out of it.
+/// The reasons that are given if a change brings a record into a result or takes it out.
 struct LiveFate: Sendable {
     let coming: LiveItem.Reason
     let going: LiveItem.Reason
 
-    /// It came to fit, or fits no more.
+    /// The record came to fit, or no longer fits.
     static let entered = LiveFate(coming: .entered, going: .left)
 
-    /// A record comes for one reason, and goes for another.
+    /// Creates a fate from its two reasons.
     init(coming: LiveItem.Reason, going: LiveItem.Reason) {
         (self.coming, self.going) = (coming, going)
     }
 
-    /// What becomes of a record by this change after those before it, which are told as one.
+    /// Returns the fate of a record whose two changes are sent as one.
     ///
-    /// What came into being by one of them did so, however often it was changed since.
+    /// A record that the first change created counts as created, however often it was changed
+    /// later.
     func followed(by fate: LiveFate) -> LiveFate {
         LiveFate(coming: isNew && !fate.isNew ? coming : fate.coming, going: fate.going)
     }
@@ -84,10 +86,10 @@ struct LiveFate: Sendable {
     private var isNew: Bool { coming == .created || coming == .loaded }
 }
 
-/// Why one change has its record come into results, or go out of them.
+/// Computes the fate of one change's record for each reader.
 ///
-/// Nearly all results are nobody's own, and have one answer; and none of them looks at the change
-/// itself, which takes longer to copy than all else that is done for one.
+/// Nearly all results are shared by all readers, and have the same answer. This type keeps only
+/// what it needs, because copying the change takes longer than everything else done for one result.
 struct LiveFates {
     private let operation: ChangeOperation
     private let isSnapshot: Bool
@@ -95,7 +97,7 @@ struct LiveFates {
     private let readersAfter: [String]?
     private let ofAll: LiveFate
 
-    /// What a change does to the record of `step`.
+    /// Creates the fates of a change to the record of `step`.
     init(of change: RecordChange, _ step: RecordStep) {
         operation = change.operation
         isSnapshot = change.isSnapshot
@@ -106,7 +108,7 @@ struct LiveFates {
             by: change.operation, isSnapshot: change.isSnapshot, couldRead: true, canRead: true)
     }
 
-    /// What it does as `reader` sees it; everybody, if it is nobody's own result.
+    /// Returns the fate as `reader` sees it; `nil` stands for a result that all readers share.
     func fate(for reader: LiveReader?) -> LiveFate {
         guard let reader else { return ofAll }
         return Self.fate(

@@ -2,32 +2,33 @@ import PredicateLanguage
 import RelayModel
 package import Storage
 
-/// A record as the relay keeps it, with those who may read it.
+/// A record as the relay keeps it, with the users who may read it.
 package final class LiveRecord: Sendable {
     /// The record.
     package let record: ShadowRecord
-    /// Who may read it by its own readers, or else by the grants of its type; `nil` is everybody.
+    /// The users who may read it, from its own readers or else its type's grants; `nil` means
+    /// everybody.
     package let readers: [String]?
-    /// What it takes in memory, about.
+    /// The estimated memory of the record.
     let bytes: Int
 
-    /// Notes who may read a record.
+    /// Creates a record with its readers.
     init(_ record: ShadowRecord, readers: [String]?) {
         self.record = record
         self.readers = readers
         bytes = record.fields.reduce(256) { $0 + $1.key.utf8.count + $1.value.memoryBytes }
     }
 
-    /// Which record it is.
+    /// The ID of the record.
     var id: RecordID { record.recordID }
 
-    /// Whether who looks decides if it is shown: sources may name everybody among its readers.
+    /// Whether only some users may read the record; sources may name everybody among its readers.
     var isForSome: Bool { readers.map { !$0.contains(RecordChange.everybody) } ?? false }
 
-    /// Its key among the children of a node, as Firebase sees it.
+    /// The record's key among the children of a node, as Firebase sees it.
     var key: String { id.recordName.rawValue }
 
-    /// The value of a field, or of what CloudKit knows of every record.
+    /// Returns the value of a field, or of a system field that CloudKit has for every record.
     func value(of field: String) -> FieldValue {
         if let field = SystemField(named: field) {
             return field.names.first.flatMap { record.systemFields[$0] } ?? .null
@@ -35,10 +36,10 @@ package final class LiveRecord: Sendable {
         return record.fields[field] ?? .null
     }
 
-    /// The value by which Firebase orders it.
+    /// Returns the value by which Firebase orders the record.
     ///
-    /// A record's own value is its field `value`, and without one all that it has; its priority is
-    /// its field `.priority`, or else `priority`.
+    /// A record's own value is its field `value`, or all its fields if it has no such field. Its
+    /// priority is its field `.priority`, or else `priority`.
     func value(of ordering: FirebaseQuery.Ordering) -> FieldValue {
         switch ordering {
         case .key: .null
@@ -52,7 +53,7 @@ package final class LiveRecord: Sendable {
         }
     }
 
-    /// The values by which an order sorts it.
+    /// Returns the values by which an order sorts the record.
     func values(of basis: ResultOrder.Basis) -> [FieldValue] {
         switch basis {
         case .fields(let names): names.map { value(of: $0) }
@@ -60,7 +61,7 @@ package final class LiveRecord: Sendable {
         }
     }
 
-    /// Whether it shows the same as `other`, as far as `keys` go.
+    /// Returns whether the record looks the same as `other` in the fields `keys`.
     func isSame(as other: LiveRecord, _ keys: [String]?) -> Bool {
         let (fields, others) = (record.fields, other.record.fields)
         guard let keys else {
@@ -70,7 +71,7 @@ package final class LiveRecord: Sendable {
         return keys.allSatisfy { Self.isSame(fields[$0], as: others[$0]) }
     }
 
-    /// Whether two values are shown alike: texts that are equal may be spelled otherwise.
+    /// Returns whether two values look the same; equal texts may differ in their bytes.
     static func isSame(_ value: FieldValue?, as other: FieldValue?) -> Bool {
         guard value == other else { return false }
         guard let value, let other else { return true }
@@ -79,7 +80,7 @@ package final class LiveRecord: Sendable {
 }
 
 private extension FieldValue {
-    /// Whether the texts in it have the bytes of those in a value that equals it.
+    /// Returns whether all texts in the value have the same bytes as in an equal value.
     func isSpelled(as other: FieldValue) -> Bool {
         switch (self, other) {
         case (.string(let text), .string(let otherText)):
@@ -96,15 +97,16 @@ private extension FieldValue {
 // MARK: - From the log
 
 extension RecordImage {
-    /// What the record itself has, without what the relay knows of every record: images of changes
-    /// made here show that too.
+    /// The record's own fields, without the system fields.
+    ///
+    /// Images of changes that were made through this relay contain the system fields too.
     var ownFields: RecordFields {
         fields.filter { !$0.value.isNull && SystemField(named: $0.key) == nil }
     }
 }
 
 extension RecordChange {
-    /// The change by which a record as it is kept is matched: a creation of it.
+    /// Returns a creation of the record, which the index can match against conditions.
     static func showing(_ record: ShadowRecord, in place: RecordPlace) -> RecordChange {
         var change = RecordChange(.create, of: record.recordType, record.recordID)
         change.database = place.database
@@ -118,9 +120,9 @@ extension RecordChange {
         return change
     }
 
-    /// The record as it was kept before this change; `nil` if there was none.
+    /// Returns the record as it was kept before this change; `nil` if there was none.
     ///
-    /// Its position is none: which version it was the log does not say.
+    /// Its position is `.start`, because the log does not say which version the record had.
     func keptBefore(at appendedAt: Timestamp) -> LiveRecord? {
         let image = kept.map(\.image) ?? (operation == .create ? nil : before)
         guard let image else { return nil }
@@ -131,10 +133,10 @@ extension RecordChange {
         return LiveRecord(record, readers: record.readers)
     }
 
-    /// The record as it is kept after this change, at its position; `nil` if it is gone.
+    /// Returns the record as it is kept after this change, at its position; `nil` if it is deleted.
     ///
-    /// `base` is the record as it was kept before, where that is known: what clients wrote beyond
-    /// the values holds for as long as the value does.
+    /// `base` is the record as it was kept before, if that is known. The extra members that clients
+    /// wrote with a value stay for as long as the value does.
     func keptAfter(
         _ entry: LogPosition, at appendedAt: Timestamp, base: LiveRecord?
     ) -> LiveRecord? {
@@ -142,10 +144,10 @@ extension RecordChange {
         var record = record(after, at: entry, appendedAt)
         let base = base?.record
         let made = created.map(Self.stamp)
-        // A creation that says so takes the record over from whoever had made it.
+        // A creation that names its creator takes the record over from the previous creator.
         let isTakenOver = operation == .create && made != nil
         let first = isTakenOver ? made : base?.created ?? kept?.created.map(Self.stamp) ?? made
-        // Whoever only changed what nothing was known of has not made it: as the shadow keeps it.
+        // The user who changes an unknown public record has not created it; the shadow agrees.
         let unknown = operation != .create && database == .public
         record.created = first ?? (unknown ? record.created : record.modified)
         if after == nil {
@@ -159,7 +161,7 @@ extension RecordChange {
         return LiveRecord(record, readers: readers)
     }
 
-    /// What a change shows of the record in one of its images, for clients who see changes.
+    /// Returns what one image of the change shows of the record, for queries of changes.
     func shown(
         _ side: ImageSide, _ entry: LogPosition, at appendedAt: Timestamp
     ) -> LiveRecord? {
@@ -169,12 +171,12 @@ extension RecordChange {
         return LiveRecord(record, readers: readers)
     }
 
-    /// A record of which the change says no more than which one it is.
+    /// Returns the record without fields, for a change that says only which record it is.
     func named(_ entry: LogPosition, at appendedAt: Timestamp) -> LiveRecord {
         LiveRecord(record(nil, at: entry, appendedAt), readers: readers)
     }
 
-    /// The record with what an image says of it, changed by this change.
+    /// Returns the record with the fields of an image, modified by this change.
     private func record(
         _ image: RecordImage?, at position: LogPosition, _ appendedAt: Timestamp
     ) -> ShadowRecord {
@@ -189,7 +191,7 @@ extension RecordChange {
         return record
     }
 
-    /// Who changed it before, and when.
+    /// Who modified the record before this change, and when.
     private var former: RecordStamp? { formerlyModified.map(Self.stamp) }
 
     private static func stamp(_ trace: RecordTrace) -> RecordStamp {

@@ -1,12 +1,12 @@
 import RelayModel
-/// One record before and after a change, with what many results ask of it worked out once.
+/// One record before and after a change, with the answers that many results need computed once.
 struct RecordStep {
-    /// What an order makes of it: an object, because a hundred results ask for one.
+    /// The record before and after in one order; an object, because a hundred results share one.
     final class Sorted {
         let order: ResultOrder
         let earlier: ResultMember?
         let later: ResultMember?
-        /// Whether it stands somewhere else now, its key aside.
+        /// Whether its sort values changed; the key is not compared.
         let isMoved: Bool
 
         init(_ earlier: LiveRecord?, _ later: LiveRecord?, by order: ResultOrder) {
@@ -21,21 +21,21 @@ struct RecordStep {
         }
     }
 
-    /// The record as it was; `nil` if it was a member of nothing.
+    /// The record before the change; `nil` if it was a member of no result.
     let earlier: LiveRecord?
-    /// The record as it is; `nil` if it is gone.
+    /// The record after the change; `nil` if it is deleted.
     let later: LiveRecord?
-    /// Whether others may read it now.
+    /// Whether the record's readers changed.
     let changesReaders: Bool
-    /// One for each order that was asked for.
+    /// The answers for the orders so far.
     private var sorted: [Sorted] = []
-    /// One for each list of fields that was asked for.
+    /// The answers for the lists of fields so far.
     private var sameness: [(keys: [String]?, isSame: Bool)] = []
-    /// What it did to results, each once.
+    /// The distinct effects on results so far.
     private var items: [LiveItems] = []
 
-    /// How many different orders, lists of fields, and lists of items are remembered: beyond them
-    /// looking for one takes longer than working it out.
+    /// The number of orders, field lists and effects that are remembered of each kind; searching
+    /// through more would take longer than computing the answer again.
     private static let most = 8
 
     init(from earlier: LiveRecord?, to later: LiveRecord?) {
@@ -44,7 +44,7 @@ struct RecordStep {
         changesReaders = !RecordChange.isSame(earlier?.readers, as: later?.readers)
     }
 
-    /// The record by the values that `order` sorts by.
+    /// Returns the record with the values that `order` sorts by.
     mutating func sorted(by order: ResultOrder) -> Sorted {
         if let known = sorted.first(where: { $0.order === order || $0.order.basis == order.basis })
         {
@@ -55,7 +55,7 @@ struct RecordStep {
         return made
     }
 
-    /// Whether it shows the same as before, as far as `keys` go.
+    /// Returns whether the record looks the same as before in the fields `keys`.
     mutating func isSame(_ keys: [String]?) -> Bool {
         if let known = sameness.first(where: { $0.keys == keys }) { return known.isSame }
         guard let earlier, let later else { return false }
@@ -64,7 +64,7 @@ struct RecordStep {
         return isSame
     }
 
-    /// What it did to a result: the same object as for another one, if it did the same there.
+    /// Returns the effect on a result; results with the same effect get the same object.
     mutating func items(_ first: LiveItem, _ second: LiveItem?) -> LiveItems {
         if let known = items.first(where: { $0.are(first, second) }) { return known }
         let made = LiveItems([first] + (second.map { [$0] } ?? []))

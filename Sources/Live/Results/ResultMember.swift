@@ -5,20 +5,21 @@ import RelayModel
 struct ResultMember: Sendable {
     let record: LiveRecord
     let values: [FieldValue]
-    /// The beginning of the first value, by which most places are found: values and records lie
-    /// elsewhere in memory, and fetching them takes longer than comparing.
+    /// A comparable prefix of the first value, which settles most comparisons.
+    ///
+    /// Values and records lie elsewhere in memory, and loading them takes longer than comparing.
     let prefix: SortPrefix
 }
 
-/// The order of a result: strict and total, because the key decides between records that are alike.
+/// The order of a result; it is strict and total, because the key decides between equal records.
 final class ResultOrder: Sendable {
-    /// What of a record decides its place: results that sort by the same have the same values.
+    /// What an order sorts by; results with the same basis have the same sort values.
     enum Basis: Hashable {
         case fields([String])
         case firebase(FirebaseQuery.Ordering)
     }
 
-    /// What it sorts by.
+    /// What this order sorts by.
     let basis: Basis
     private let keys: [LiveSortKey]
     private let start: LiveBound?
@@ -40,7 +41,7 @@ final class ResultOrder: Sendable {
             ?? .fields(query.order.map(\.field))
     }
 
-    /// The record with what it is sorted by.
+    /// Returns the record with its sort values.
     func member(of record: LiveRecord) -> ResultMember {
         let values = record.values(of: basis)
         let isPlain = firebase == nil
@@ -49,9 +50,10 @@ final class ResultOrder: Sendable {
             prefix: isPlain ? values.first.map(SortPrefix.init) ?? .none : .none)
     }
 
-    /// Whether `left` comes before `right`.
+    /// Returns whether `left` comes before `right`.
     ///
-    /// The key goes in the direction of the last order, so that descending is the exact reverse.
+    /// The record's key follows the direction of the last sort key, so that a descending order is
+    /// the exact reverse of the ascending one.
     func precedes(_ left: ResultMember, _ right: ResultMember) -> Bool {
         if left.prefix != right.prefix { return stands(left.prefix, before: right.prefix) }
         if left.record === right.record { return false }
@@ -59,7 +61,7 @@ final class ResultOrder: Sendable {
             ? precedesByKeys(left, right) : Self.precedesAsChild(left, right)
     }
 
-    /// Whether a member with the first of two different prefixes comes before one with the other.
+    /// Returns whether a member with prefix `left` precedes one with a different prefix `right`.
     func stands(_ left: SortPrefix, before right: SortPrefix) -> Bool {
         (left < right) == isAscending
     }
@@ -76,10 +78,10 @@ final class ResultOrder: Sendable {
         return places == (keys.last?.isAscending ?? true ? .before : .after)
     }
 
-    /// Firebase's order: by value, then by key.
+    /// Compares in Firebase's order: by value, then by key.
     ///
-    /// Zones come before keys, and two keys that read as one number and are as long stand by their
-    /// texts.
+    /// Zones come before keys. Two keys of the same length that read as the same number are
+    /// compared as texts.
     private static func precedesAsChild(_ left: ResultMember, _ right: ResultMember) -> Bool {
         let values = (FirebaseValue(left.values[0]), FirebaseValue(right.values[0]))
         if values.0 < values.1 { return true }
@@ -92,7 +94,7 @@ final class ResultOrder: Sendable {
         return RecordOrder.places(left.record.id, right.record.id) == .before
     }
 
-    /// Whether two records stand at one place, but for their keys.
+    /// Returns whether two records have the same sort values; their keys are not compared.
     func areSame(_ left: [FieldValue], _ right: [FieldValue]) -> Bool {
         zip(left, right).allSatisfy { one, other in
             firebase == nil
@@ -101,7 +103,7 @@ final class ResultOrder: Sendable {
         }
     }
 
-    /// Whether a record lies within the bounds, in the direction of the order.
+    /// Returns whether a record lies within the bounds, in the direction of the order.
     func admits(_ member: ResultMember) -> Bool {
         guard hasBounds, let value = member.values.first else { return true }
         if let firebase { return firebase.admits(value, key: member.record.key) }

@@ -3,31 +3,31 @@ import RelayModel
 
 /// The members of a result in their order, and which of them are shown.
 ///
-/// A value that decides and does nothing: the engine, the tests and whoever comes back ask it the
-/// same questions.
+/// This is a pure value: the engine, the tests and the code for returning clients use the same
+/// rules.
 struct ResultMembers: Sendable {
     let order: ResultOrder
     let limit: LiveLimit?
-    /// All members, ascending, also those that the limit cuts off.
+    /// All members, ascending, including those that the limit cuts off.
     private(set) var all: [ResultMember] = []
 
-    /// The members of a query's result, none yet; `order` is that of the query.
+    /// Creates the empty result of a query; `order`, if given, is the order of that query.
     init(_ query: LiveQuery, by order: ResultOrder? = nil) {
         self.order = order ?? ResultOrder(query)
         limit = query.limit
     }
 
-    /// Takes members over, in any order.
+    /// Replaces the members with records, given in any order.
     mutating func load(_ records: some Sequence<LiveRecord>) {
         load(records.map(order.member))
     }
 
-    /// The same of records with what the order, or one like it, sorts by.
+    /// Replaces the members with members that were made by this order, or one with the same basis.
     mutating func load(_ members: [ResultMember]) {
         all = members.filter(order.admits).sorted(by: order.precedes)
     }
 
-    /// The places of those that are shown.
+    /// The indices of the shown members, out of `count` members.
     private func window(of count: Int) -> Range<Int> {
         switch limit {
         case nil: 0..<count
@@ -36,26 +36,26 @@ struct ResultMembers: Sendable {
         }
     }
 
-    /// Those that are shown, in order.
+    /// The shown members, in order.
     var shown: ArraySlice<ResultMember> { all[window(of: all.count)] }
 
-    /// Has the processor fetch those among which a place is looked for.
+    /// Prefetches the members that a binary search looks at first into the processor's cache.
     func fetch() {
         unsafe all.withUnsafeBytes { bytes in
             guard let start = bytes.baseAddress else { return }
-            // In front of them stands how many there are.
+            // The array's header with its count lies in front of the elements.
             unsafe prefetch(start - 32, lines: 10)
         }
     }
 
-    /// Where `member` stands, or would.
+    /// Returns the index of `member`, or the index at which it would be inserted.
     private func place(of member: ResultMember) -> Int {
         var low = 0
         var high = all.count
         while low < high {
             let middle = (low + high) / 2
-            // A copy of a member counts references to what no cache holds, which takes longer than
-            // all else: nearly always its prefix says enough.
+            // Copying a member changes the reference count of a record that is in no cache, which
+            // takes longer than everything else here. The prefix nearly always suffices.
             let prefix = all[middle].prefix
             let isBefore =
                 prefix == member.prefix
@@ -75,15 +75,15 @@ struct ResultMembers: Sendable {
 
     // MARK: A change
 
-    /// What a change of a record has done to a result.
+    /// The effect of a change of a record on a result.
     struct Outcome {
-        /// What it did to what is shown; `nil` if nothing.
+        /// The effect on what is shown; `nil` if there is none.
         var items: LiveItems?
-        /// Whether the record is a member now.
+        /// Whether the record is a member after the change.
         var isMember = false
     }
 
-    /// What was done to what is shown: to the record that changed, and to the one at the cut.
+    /// The effects on what is shown: on the changed record, and on the one at the cut.
     private struct Done {
         var first: LiveItem?
         var second: LiveItem?
@@ -94,17 +94,18 @@ struct ResultMembers: Sendable {
         }
     }
 
-    /// Puts a record in the place of what it was.
+    /// Replaces a record by its new state.
     ///
     /// - Parameters:
-    ///   - step: the record as it was and as it is.
-    ///   - wasMember: whether it was a member, bounds aside.
-    ///   - fits: whether it is one now, bounds aside.
-    ///   - fate: why it comes, or goes.
-    ///   - keys: the fields that are shown; a change that touches none of them, and not the order,
-    ///     is not told.
-    /// - Returns: What it did, and whether the record is a member now.
-    /// - Complexity: the logarithm of the members, and moving those behind it in memory.
+    ///   - step: The record before and after the change.
+    ///   - wasMember: Whether the record was a member before, without regard to bounds.
+    ///   - fits: Whether the record is a member now, without regard to bounds.
+    ///   - fate: The reasons for entering and leaving.
+    ///   - keys: The fields that are shown. A change that alters none of them, and not the order,
+    ///     has no effect on what is shown.
+    /// - Returns: The effect, and whether the record is a member now.
+    /// - Complexity: Logarithmic in the members, and linear in the members behind it, which move in
+    ///   memory.
     mutating func replace(
         in step: inout RecordStep, wasMember: Bool, fits: Bool, _ fate: LiveFate,
         showing keys: [String]?
@@ -128,7 +129,7 @@ struct ResultMembers: Sendable {
                 LiveItem(
                     operation: .removed, reason: reason, record: earlier, before: earlier))
         }
-        // Of the others one at most is pushed out, or slides in: the one at the cut.
+        // At most one other record is pushed out or slides in: the one at the cut.
         if let edgeBefore, edgeBefore != old {
             let now = Self.moved(edgeBefore, without: old, with: place)
             if !after.contains(now) {
@@ -162,14 +163,14 @@ struct ResultMembers: Sendable {
         return Outcome(items: items, isMember: new != nil)
     }
 
-    /// Puts `member` where it belongs, and takes out what stood at `old`.
+    /// Inserts `member` at its place, and removes the member at index `old`.
     ///
-    /// - Returns: where it stands now.
+    /// - Returns: The index of the inserted member; `nil` if there is none.
     private mutating func put(
         _ member: ResultMember?, inPlaceOf old: Int?, isMoved: Bool
     ) -> Int? {
         if let old {
-            // What sorts as before stands where it stood.
+            // A member whose sort values are unchanged keeps its index.
             if let member, !isMoved {
                 all[old] = member
                 return old
@@ -191,7 +192,7 @@ struct ResultMembers: Sendable {
             neighbour: index > window.lowerBound ? all[index - 1].record : nil)
     }
 
-    /// Where the member at the cut stands, if there is one.
+    /// Returns the index of the member at the cut; `nil` without a limit.
     private func edge(of window: Range<Int>) -> Int? {
         guard let limit, !window.isEmpty else { return nil }
         switch limit {
@@ -200,7 +201,7 @@ struct ResultMembers: Sendable {
         }
     }
 
-    /// Where what stood at `index` stands after one is taken out and one put in.
+    /// Returns the index after one removal and one insertion of the member that was at `index`.
     private static func moved(_ index: Int, without old: Int?, with new: Int?) -> Int {
         var index = index
         if let old, old < index { index -= 1 }
@@ -208,7 +209,7 @@ struct ResultMembers: Sendable {
         return index
     }
 
-    /// Where what stands at `index` stood before one was taken out and one put in.
+    /// Returns the index before one removal and one insertion of the member that is at `index`.
     private static func unmoved(_ index: Int, without old: Int?, with new: Int?) -> Int {
         var index = index
         if let new, new < index { index -= 1 }
@@ -218,20 +219,20 @@ struct ResultMembers: Sendable {
 
     // MARK: Coming back
 
-    /// What has become of what was shown to somebody who comes back.
+    /// Returns the difference between what is shown now and what was shown to a returning client.
     ///
     /// - Parameters:
-    ///   - touched: the records that were changed since, as they were members then; `nil` for those
-    ///     that were none.
-    ///   - fates: why they come, or go.
-    ///   - keys: the fields that are shown.
-    /// - Returns: Removed, added, changed, each in order.
-    /// - Complexity: That of sorting what was touched, and linear in the members.
+    ///   - touched: The records that were changed since then, as they were as members then; `nil`
+    ///     for those that were not members.
+    ///   - fates: The reasons for entering and leaving.
+    ///   - keys: The fields that are shown.
+    /// - Returns: The items: removed, added, changed, each in order.
+    /// - Complexity: Linear in the members, plus the cost of sorting the touched records.
     func difference(
         since touched: [RecordID: LiveRecord?], _ fates: [RecordID: LiveFate] = [:],
         showing keys: [String]?
     ) -> [LiveItem] {
-        // Those that were touched and are members still.
+        // The touched records that are still members.
         var kept: Set<RecordID> = []
         var then = all.filter { member in
             guard touched[member.record.id] != nil else { return true }
@@ -272,7 +273,7 @@ struct ResultMembers: Sendable {
         }
         let removed = past.shown.filter { !shownNow.contains($0.record.id) }.map { member in
             let id = member.record.id
-            // What was not touched, or is a member still, is only shown no more.
+            // A record that is untouched or still a member has only moved out of the window.
             let isMember = touched[id] == nil || kept.contains(id)
             return LiveItem(
                 operation: .removed,

@@ -1,22 +1,22 @@
 import RelayModel
 
-/// Eight bytes that sort as values do, as far as they reach (an abbreviated key).
+/// Eight bytes that sort as the beginning of a value does (an abbreviated key).
 ///
-/// Of two values the one with the smaller prefix comes first in ``RecordOrder``; of equal prefixes
-/// nothing is known.
+/// Of two values with different prefixes, the one with the smaller prefix comes first in
+/// ``RecordOrder``. Equal prefixes say nothing about the order.
 struct SortPrefix: Sendable, Hashable, Comparable {
     private let bits: UInt64
 
-    /// Says nothing.
+    /// A prefix that decides nothing.
     static let none = SortPrefix(bits: 0)
 
-    /// The beginning of a value: three bits say of which kind it is.
+    /// Creates the prefix of a value; its top three bits are the kind of the value.
     init(_ value: FieldValue) {
         let (kind, rest): (UInt64, UInt64) =
             switch value {
             case .null: (0, 0)
             case .bool(let flag): (1, Self.bits(of: flag ? 1.0 : 0.0))
-            // The nearest double of a larger integer is never smaller.
+            // Rounding to a double never reverses the order of two integers.
             case .integer(let number): (1, Self.bits(of: Double(number)))
             case .double(let number): (1, Self.bits(of: number))
             case .timestamp(let moment): (2, Self.bits(of: moment.seconds))
@@ -37,9 +37,10 @@ struct SortPrefix: Sendable, Hashable, Comparable {
 
     static func < (left: SortPrefix, right: SortPrefix) -> Bool { left.bits < right.bits }
 
-    /// The bits of a double, turned so that they sort as numbers.
+    /// Returns the bits of a double, transformed so that they sort as numbers.
     ///
-    /// Negative ones fall as their bits rise. What is no number comes first; both zeros are one.
+    /// The bits of negative numbers are inverted, because they grow as the number falls. NaN comes
+    /// first, and both zeros are equal.
     private static func bits(of number: Double) -> UInt64 {
         guard !number.isNaN else { return 0 }
         let bits = (number == 0 ? 0 : number).bitPattern
@@ -50,7 +51,7 @@ struct SortPrefix: Sendable, Hashable, Comparable {
         UInt64(bitPattern: number) ^ 1 << 63
     }
 
-    /// The first eight bytes; shorter ones come before what they begin.
+    /// Returns the first eight bytes; a shorter text comes before the texts that it begins.
     private static func bits(of bytes: some Sequence<UInt8>) -> UInt64 {
         var (bits, count): (UInt64, UInt64) = (0, 0)
         for byte in bytes.prefix(8) {
