@@ -1,15 +1,15 @@
 import RelayModel
 
 extension LiveEngine {
-    /// Finds room among the members of all results for one that has come, or grown.
+    /// Finds room among the members of all results for one result that was loaded or has grown.
     ///
-    /// What nobody needs goes first, then the largest results of whoever has more than twice as
-    /// much as one of those who see this one, and if nobody has, this one: who asks for little pays
-    /// for nobody who asks for much.
+    /// Unused results go first. Then the largest results go of the reader who has more than twice
+    /// as much as one of this result's readers. If there is no such reader, this result goes. So
+    /// clients that ask for little do not pay for those that ask for much.
     ///
-    /// - Returns: whether it stays.
+    /// - Returns: Whether the result stays.
     func makeRoom(for group: LiveGroup, in container: LiveContainer) -> Bool {
-        // Asked for each result that a change moves.
+        // This is called for each result that a change moves.
         if !looked.isEmpty {
             looked[container.key]?.add(group.number, group.bytes, for: readers(of: group))
         }
@@ -19,7 +19,7 @@ extension LiveEngine {
             return false
         }
         let own = readers(of: group)
-        // In one container after the other: two may have as much.
+        // A container is inspected when it is found short, because two may have the same size.
         while let (place, error) = shortage(beside: container) {
             guard looked[place.key] != nil else {
                 look(into: place)
@@ -35,7 +35,7 @@ extension LiveEngine {
         return false
     }
 
-    /// Notes who has how much of a container's results, without those that nobody needs.
+    /// Adds up which readers have how much of a container's results, and discards unused results.
     private func look(into place: LiveContainer) {
         let idle = place.groups.values.filter { $0.isIdle && $0.bytes > 0 }
         for other in idle { discard(other, in: place) }
@@ -46,13 +46,13 @@ extension LiveEngine {
         looked[place.key] = shares
     }
 
-    /// Whether there is no room for results.
+    /// Returns whether there is no room for results.
     private func lacksRoom(beside container: LiveContainer) -> Bool {
         container.memory > settings.memory / 2 || memory > settings.memory
     }
 
-    /// Why there is no room for results, and in which container it is to be found; `nil` if there
-    /// is some.
+    /// Returns why there is no room for results, and the container in which to make some; `nil` if
+    /// there is room.
     private func shortage(
         beside container: LiveContainer
     ) -> (place: LiveContainer, error: APIError)? {
@@ -70,10 +70,11 @@ extension LiveEngine {
         return (isOther ? fullest : container, error)
     }
 
-    /// Some of those who see a result, or wait for it: as many as are told apart.
+    /// Returns some of the readers who see a result or wait for it, up to the number that is told
+    /// apart.
     private func readers(of group: LiveGroup) -> Set<LiveReader> {
         if let reader = group.reader, !group.isIdle { return [reader] }
-        // Of those of one reader there may be many.
+        // One reader may have many of these clients.
         let most = 4 * ResultShares.mostReaders
         let numbers = Array(group.clients.prefix(most)) + group.waiting.prefix(most).map(\.client)
         var readers: Set<LiveReader> = []
@@ -83,7 +84,7 @@ extension LiveEngine {
         return readers
     }
 
-    /// Refuses queries that would have those of one user take more memory than there is for them,
+    /// Refuses queries with which one user's queries would take more memory than is allowed,
     /// whatever they show.
     ///
     /// - Throws: 413.
@@ -93,7 +94,7 @@ extension LiveEngine {
         let container = containers[client.container]
         let there = container?.ownBytes[user] ?? 0
         let asked = queries.filter { $0.query.kind != .notifications }
-        // Nearly always it is clear without looking for what is there.
+        // This nearly always suffices, without a look at the existing groups.
         guard asked.reduce(there, { $0 + $1.query.ownBytes }) > most else { return }
         let new = asked.filter { container?.shows($0.query, to: client.reader) != true }
         guard !new.isEmpty, new.reduce(there, { $0 + $1.query.ownBytes }) > most else { return }
@@ -104,12 +105,12 @@ extension LiveEngine {
                 + "late counts for a while")
     }
 
-    /// Ends the results of which a reading has found more than there may be.
+    /// Ends the results for which a reading has found more than is allowed.
     ///
-    /// At its end that would be known too late, because all of it is in memory by then. Of what was
-    /// found `gone` records may be members no more, because they have changed since.
+    /// At the end of the reading it would be too late, because everything is in memory by then. Up
+    /// to `gone` of the found records may no longer be members, because they have changed since.
     ///
-    /// - Returns: Those for which nothing more is to be kept; they count no more.
+    /// - Returns: The results for which nothing more is to be kept; `weight` no longer counts them.
     func endExcessive(
         _ weight: inout LoadWeight, gone: Int, in container: LiveContainer
     ) -> Set<UInt32> {

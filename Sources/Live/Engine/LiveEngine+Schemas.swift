@@ -1,14 +1,14 @@
 package import RelayModel
 
 extension LiveEngine {
-    /// The schema of a container as of now; it is asked for before the schema is read.
+    /// Returns the container's current schema number; ask for it before you read the schema.
     package func schema(of container: ContainerKey) -> LiveSchema {
         LiveSchema(number: schemas[container, default: 0])
     }
 
-    /// Forgets what was shown of a container: who may see what has changed.
+    /// Discards all groups of a container, because its schema says who may read what, and changed.
     ///
-    /// Whoever stands in its groups is told no more from now on, and has to come again.
+    /// Their clients are sent nothing more from now on, and have to declare their sets again.
     package func noteSchemaChange(of key: ContainerKey) {
         schemas[key, default: 0] += 1
         guard let container = containers[key] else { return }
@@ -20,7 +20,7 @@ extension LiveEngine {
         }
     }
 
-    /// Refuses what was read under a schema that is another one now.
+    /// Refuses what was read under a schema that has changed since.
     func check(_ schema: LiveSchema, of container: ContainerKey) throws(APIError) {
         guard schema == self.schema(of: container) else {
             throw APIError(.tryAgainLater, "the container's schema was changed", retryAfter: 1)

@@ -5,7 +5,7 @@ import Storage
 extension LiveEngine {
     // MARK: Clients
 
-    /// Lets a client in; `number` is its own among all hubs' clients.
+    /// Adds a client; `number` is unique among the clients of all hubs.
     package func connect(
         _ number: UInt64, at hub: any LiveHub, of container: ContainerKey, as reader: LiveReader,
         on device: DeviceID? = nil
@@ -16,7 +16,7 @@ extension LiveEngine {
         meter.show(clients: clients.count)
     }
 
-    /// Forgets a client, and what only it wanted to see.
+    /// Removes a client, and its queries from their groups.
     package func disconnect(_ number: UInt64) {
         guard let client = clients.removeValue(forKey: number) else { return }
         let container = containers[client.container]
@@ -30,7 +30,7 @@ extension LiveEngine {
         meter.show(clients: clients.count)
     }
 
-    /// How many clients there are, groups, and clients that lag, for whoever looks.
+    /// The numbers of clients, of groups, and of clients that lag, for metrics and operators.
     package var counts: (clients: Int, groups: Int, lagging: Int) {
         (
             clients.count, containers.values.reduce(0) { $0 + $1.groups.count },
@@ -40,19 +40,19 @@ extension LiveEngine {
 
     // MARK: Sets
 
-    /// The version of the set that is in force.
+    /// The version of the client's current set.
     package func version(of number: UInt64) -> Int64? { clients[number]?.version }
 
-    /// The names and queries that are in force.
+    /// The client's current queries, by name.
     package func queries(of number: UInt64) -> [String: LiveQuery] {
         (clients[number]?.queries ?? [:]).filter { !$0.key.hasPrefix(LiveWaiter.getMark) }
             .mapValues(\.query)
     }
 
-    /// The set that is in force, to be declared again as it was; `nil` where there is none.
+    /// Returns the client's current set as it was declared; `nil` if there is none.
     ///
-    /// Queries that ended after `place`, or before all of a set of `version` was told that they are
-    /// not in, are in it, because that was not heard.
+    /// It includes queries whose end the client has not heard of: those that ended after `place`,
+    /// or that ended before a set later than `version` had been sent completely.
     package func declared(
         by number: UInt64, after place: LogPosition?, told version: Int64 = .max
     ) -> LiveSet? {
@@ -74,14 +74,14 @@ extension LiveEngine {
         return LiveSet(version: client.version, queries, removing: nil, under: schema)
     }
 
-    /// Takes an edit whole: queries that are not in it go on undisturbed.
+    /// Applies an edit as a whole; queries that are not in it go on undisturbed.
     ///
-    /// - Throws: ``RelayModel/APIError`` if it, or the set that is in force, was read under a
-    ///   schema that is another now.
+    /// - Throws: ``RelayModel/APIError`` if the edit, or the current set, was read under a schema
+    ///   that has changed since.
     package func declare(_ set: LiveSet, by number: UInt64) throws(APIError) {
         guard var client = clients[number] else { return }
         try check(set.schema, of: client.container)
-        // What would go on is shown no more.
+        // Queries of the current set that would go on are no longer shown under a new schema.
         if let schema = client.schema { try check(schema, of: client.container) }
         try checkRoom(for: set.queries, of: client)
         let names = Set(set.queries.map(\.id))
@@ -117,9 +117,10 @@ extension LiveEngine {
         }
         tell(number, set, undisturbed: kept)
         let new = set.queries.filter { !kept.contains($0.id) }
-        // All before the first, so that what has been told is a part of them.
+        // All are added before the first begins, so that the reported progress is relative to them
+        // all.
         clients[number]?.waiting.formUnion(new.map(\.id))
-        // In one line for each reason: a set has a hundred queries, and may come at any time.
+        // One log line for each reason: a set has a hundred queries, and may come at any time.
         var anew: [LiveReset: (group: LiveGroup, queries: Int)] = [:]
         for declared in new {
             guard let (reset, group) = begin(declared, for: number, in: container) else { continue }
@@ -146,7 +147,7 @@ extension LiveEngine {
         leave(group, LiveWaiter(client: number, query: id))
     }
 
-    /// Takes a query out of its group; the client stays if it has another one there.
+    /// Removes a query from its group; the client stays if it has another query there.
     func leave(_ group: LiveGroup, _ waiter: LiveWaiter) {
         let isLast =
             !(clients[waiter.client]?.queries.values.contains { $0.group == group.number } ?? false)
@@ -156,12 +157,12 @@ extension LiveEngine {
 
     private func leave(_ group: LiveGroup, _ waiter: LiveWaiter, isLast: Bool) {
         group.once.remove(waiter)
-        // Who comes back no more is not looked for with each change.
+        // A client that no longer comes back is not looked for with each change.
         if group.waiting.removeWithRoom(waiter)?.since != nil { forgetIfAllTold(group) }
         if isLast { group.clients.remove(waiter.client) }
     }
 
-    /// Says which groups show which queries, and of those that begin how they do.
+    /// Tells a client which groups show which queries, and how its new queries begin.
     private func tell(_ number: UInt64, _ set: LiveSet, undisturbed kept: Set<String>) {
         guard let client = clients[number] else { return }
         let details = Dictionary(set.queries.map { ($0.id, $0) }) { first, _ in first }
@@ -187,7 +188,7 @@ extension LiveEngine {
         ])
     }
 
-    /// Says that everything that was asked for has been told, once.
+    /// Tells a client, once, that everything it asked for has been sent.
     func finishIfComplete(_ number: UInt64) {
         guard let client = clients[number], client.waiting.isEmpty, !client.isBehind else { return }
         clients[number]?.isCatchingUp = false
@@ -200,7 +201,7 @@ extension LiveEngine {
         ])
     }
 
-    /// What closes all that has been told until now: one frame for all who stand here.
+    /// The frame that closes everything sent so far, shared by all clients at this position.
     var at: LiveFrame {
         if let closing, closing.position == position { return closing.frame }
         let frame = FrameWriter.at(LiveToken(store: store, position: position).text)
@@ -210,7 +211,7 @@ extension LiveEngine {
 
     // MARK: Groups
 
-    /// Finds or makes the group that shows a query.
+    /// Finds or creates the group that shows a query.
     private func assign(
         _ declared: DeclaredQuery, to number: UInt64, in container: LiveContainer
     ) {
@@ -231,10 +232,12 @@ extension LiveEngine {
     func group(
         for query: LiveQuery, _ grant: ReadGrant, reader: LiveReader, in container: LiveContainer
     ) -> LiveGroup? {
-        // Where a record has shown that who looks decides, the group of all is gone, and its
-        // members' own stay: in private databases too, where records may name readers as well.
+        // If a record shows that the reader decides what a limit cuts off, the shared group is
+        // replaced by one for each reader, and these remain. This holds in private databases too,
+        // where records may name readers as well.
         let mayBeOwn = query.isOrdered
-        // What became of several changes is told of several records at once, to one reader.
+        // The joint effect of several changes concerns several records, so it is for one reader
+        // only.
         let isOwn = query.coalesces && query.kind == .result
         let own = mayBeOwn || isOwn ? reader : nil
         let shared = query.identity(of: nil)
@@ -268,7 +271,7 @@ extension LiveEngine {
         return group
     }
 
-    /// Makes a client's query wait for, or be told, what there is, in the group of its own.
+    /// Adds a client's query to a group of its own reader; it is sent the result, or waits for it.
     func join(
         _ waiter: LiveWaiter, _ query: LiveQuery, _ grant: ReadGrant, reader: LiveReader,
         in container: LiveContainer
@@ -281,7 +284,7 @@ extension LiveEngine {
         else { return }
         clients[waiter.client]?.queries[waiter.query]?.group = group.number
         clients[waiter.client]?.waiting.insert(waiter.query)
-        // What is got once is of no set.
+        // A one-time get belongs to no set.
         if waiter.getID == nil, let client = clients[waiter.client] {
             clients[waiter.client]?.isToldComplete = false
             let place: JSONValue = [
@@ -294,7 +297,7 @@ extension LiveEngine {
         enter(waiter, group, in: container)
     }
 
-    /// Has a client's query begin, or go on from where it stood.
+    /// Begins a client's query, or continues it from its position.
     ///
     /// - Returns: Why it cannot go on from there, if it cannot.
     private func begin(
@@ -306,8 +309,8 @@ extension LiveEngine {
             clients[number]?.waiting.removeWithRoom(declared.id)
             return nil
         }
-        // What has not been written yet was told by another store, or by this one before it was
-        // set back.
+        // A position that does not exist yet comes from another store, or from this one before it
+        // was set back.
         let isAhead = declared.since.map { $0 > position } ?? false
         let reset = declared.reset ?? (isAhead ? .foreign : nil)
         if let reset {
@@ -330,7 +333,7 @@ extension LiveEngine {
         return (reset, group)
     }
 
-    /// Tells a client what a group shows, now or once it can be told.
+    /// Sends a client what a group shows, now or once that is possible.
     func enter(_ waiter: LiveWaiter, _ group: LiveGroup, in container: LiveContainer) {
         guard clients[waiter.client] != nil else { return }
         group.idleLooks = 0
@@ -356,7 +359,7 @@ extension LiveEngine {
         }
     }
 
-    /// Makes a client's query one that is told what comes, after it was told what there is.
+    /// Adds a client's query to those that are sent changes, after sending what there is.
     func welcome(
         _ waiter: LiveWaiter, _ group: LiveGroup, _ frames: [LiveFrame] = [],
         _ result: LiveResult? = nil

@@ -1,45 +1,45 @@
 package import RelayModel
 
-/// A connected client, for whoever operates the relay.
+/// The state of a connected client, for the operator.
 package struct LiveClientState: Sendable, Hashable {
-    /// Its number since the relay's start.
+    /// The client's number since the relay started.
     package let number: UInt64
-    /// Who looks.
+    /// The reader behind the client.
     package let reader: LiveReader
-    /// The device, if it said so.
+    /// The device, if the client named it.
     package let device: DeviceID?
-    /// How many queries it has declared.
+    /// The number of declared queries.
     package let queries: Int
-    /// How many of them have not begun, because they are read or caught up with.
+    /// The number of queries that have not begun, because they are being loaded or resumed.
     package let waiting: Int
-    /// The version of its set.
+    /// The version of the client's set.
     package let version: Int64
-    /// Whether it fell behind, and has not been told from the log what happened meanwhile.
+    /// Whether the client fell behind, and has not been sent from the log what happened meanwhile.
     package let isLagging: Bool
 }
 
-/// Queries that show the same, for whoever operates the relay.
+/// The state of a group, for the operator.
 package struct LiveGroupState: Sendable, Hashable {
-    /// Its number in frames.
+    /// The group's number in frames.
     package let number: UInt32
-    /// What is shown.
+    /// The query that the group shows.
     package let query: LiveQuery
-    /// Whose own result it is, where who looks decides.
+    /// The reader whose own result it is, if the reader decides what is shown.
     package let reader: LiveReader?
-    /// How many clients are told what comes.
+    /// The number of clients that are sent changes.
     package let clients: Int
-    /// How many queries wait for it.
+    /// The number of queries that wait for the group.
     package let waiting: Int
-    /// The members of a result, also those that its limit cuts off; `nil` until they are read.
+    /// The number of members, including those that the limit cuts off; `nil` until they are loaded.
     package let members: Int?
-    /// What they take in memory, about.
+    /// The estimated memory of the members.
     package let bytes: Int
 }
 
 extension LiveEngine {
-    /// The clients of a container whose numbers come after `number`, ascending.
+    /// Returns the clients of a container whose numbers are greater than `number`, ascending.
     ///
-    /// - Complexity: linear in all connected clients.
+    /// - Complexity: Linear in all connected clients.
     package func clientStates(
         of container: ContainerKey, after number: UInt64, limit: Int
     ) -> [LiveClientState] {
@@ -53,9 +53,9 @@ extension LiveEngine {
         }
     }
 
-    /// The groups of a container whose numbers come after `number`, ascending.
+    /// Returns the groups of a container whose numbers are greater than `number`, ascending.
     ///
-    /// - Complexity: linear in the groups of the container.
+    /// - Complexity: Linear in the groups of the container.
     package func groupStates(
         of container: ContainerKey, after number: UInt32, limit: Int
     ) -> [LiveGroupState] {

@@ -6,7 +6,8 @@ import Storage
 extension LiveEngine {
     // MARK: Items
 
-    /// What the members of a group are told of what was done to its result: each what it may read.
+    /// Returns the frame for effects on a group's result, in which each member gets what it may
+    /// read.
     func told(
         _ items: LiveItems, of group: LiveGroup, by origin: ChangeOrigin?
     ) -> LiveGroupFrame? {
@@ -32,13 +33,13 @@ extension LiveEngine {
 
     // MARK: Changes
 
-    /// What the members of a group are told of a change.
+    /// Returns the frame for a change, as the members of a group get it.
     func frame(
         of change: RecordChange, _ entry: FollowedEntry, for group: LiveGroup,
         _ transition: LiveTransition?
     ) -> LiveGroupFrame {
         func frame(showsBefore: Bool) -> LiveFrame? {
-            // Whether it fitted before says what was there before.
+            // Whether the record fitted before would reveal what it was before.
             let shown = showsBefore ? transition : transition.map { _ in .unknown }
             return writer.change(
                 change, at: entry.position, appendedAt: entry.appendedAt, of: group.query,
@@ -47,7 +48,7 @@ extension LiveEngine {
         var told = LiveGroupFrame(group.number, frame(showsBefore: true))
         let readers = group.readers(of: change)
         told.narrow(to: readers, before: change.readersBefore ?? readers)
-        // By a rule on both images nobody may learn what was there before.
+        // A rule on both images would reveal to new readers what was there before.
         if told.readersBefore != nil, !group.query.subscription.narrowsUpdates {
             told.entered = frame(showsBefore: false)
         }
@@ -61,14 +62,14 @@ extension LiveEngine {
 
     // MARK: Results
 
-    /// What a query is told first: the result, if it asks for one.
+    /// Returns what a query is sent first: the result, if it asks for one.
     func beginning(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
         let query = clients[waiter.client]?.queries[waiter.query]?.query
         let isAsked = waiter.isAnew || query?.beginning == .current
         return isAsked ? result(of: group, for: waiter) : nil
     }
 
-    /// The result as one reader sees it.
+    /// Returns the result as one reader sees it.
     func result(of group: LiveGroup, for waiter: LiveWaiter) -> LiveResult? {
         guard let reader = clients[waiter.client]?.reader else { return nil }
         let result = LiveResult(
@@ -79,12 +80,12 @@ extension LiveEngine {
 
     // MARK: Bounds
 
-    /// Ends the results that have become too large, and makes those everybody's own in which who
-    /// looks decides.
+    /// Ends the results that have become too large, and divides shared results that a record now
+    /// makes differ between readers.
     func bound(_ groups: [LiveGroup], _ later: LiveRecord?, in container: LiveContainer) {
-        // Readers may be many, and groups too.
+        // Computed once, because there may be many readers and many groups.
         let isForSome = later?.isForSome ?? false
-        // One may have gone to make room for another.
+        // A group may have been dropped to make room for another one.
         for group in groups where group.isFiled {
             if let excess = excess(of: group) {
                 end(group, excess, in: container)
@@ -97,19 +98,19 @@ extension LiveEngine {
         looked.removeAll()
     }
 
-    /// Counts what a group's members take in memory, for it, its container, and all.
+    /// Adds the growth of a group's members to its memory, its container's and the total.
     func weigh(_ group: LiveGroup, _ growth: Int, in container: LiveContainer) {
         group.bytes += growth
         container.memory += growth
         memory += growth
     }
 
-    /// Why a result is too large by itself, if it is.
+    /// Returns the error of a result that is too large by itself; `nil` if it is not.
     func excess(of group: LiveGroup) -> APIError? {
         excess(of: group, records: group.members?.all.count ?? 0, bytes: group.bytes)
     }
 
-    /// Why a result is too large by itself that has so many members, if it is.
+    /// Returns the error of a result that would be too large with so many members and bytes.
     func excess(of group: LiveGroup, records: Int, bytes: Int) -> APIError? {
         let isLimited = group.traits.isLimited
         let most = isLimited ? settings.membersPerWindow : settings.recordsPerResult
@@ -124,13 +125,14 @@ extension LiveEngine {
 
     /// Asks the indexes of a container about a change.
     ///
-    /// Those whose conditions take more than it may take end, and it is asked again for the others.
+    /// Groups whose conditions take too many steps for one change end, and the question is repeated
+    /// for the others.
     ///
     /// - Parameters:
-    ///   - container: whose indexes are asked.
-    ///   - ask: asks.
-    ///   - asked: the groups whose conditions they are.
-    /// - Returns: `nil` if it took too much each time.
+    ///   - container: The container whose indexes are asked.
+    ///   - ask: Asks the question.
+    ///   - asked: Returns the groups whose conditions are judged.
+    /// - Returns: The answer; `nil` if every attempt took too many steps.
     func asking<Answer>(
         in container: LiveContainer, _ ask: () throws(DearChange) -> Answer,
         of asked: () -> [LiveGroup]
@@ -145,7 +147,7 @@ extension LiveEngine {
             do throws(DearChange) {
                 return try ask()
             } catch {
-                // Texts take as long whoever asks for them.
+                // The texts take as long for the other conditions, so ending groups would not help.
                 guard !error.isOfTexts else { return nil }
                 end(error, of: asked(), isWhole: left == 1, in: container)
             }
@@ -153,10 +155,10 @@ extension LiveEngine {
         return nil
     }
 
-    /// What the conditions of a container may take of the next change.
+    /// Returns the steps that the conditions of a container may take for the next change.
     ///
-    /// Where others are connected, a container is not to keep them waiting: nor by texts that take
-    /// long to be read, which are read whole where nobody else waits.
+    /// If other containers have clients, a container must not keep them waiting, not even by texts
+    /// that take long to read. Such texts are read completely if no other container waits.
     private func mostSteps(of container: LiveContainer, at now: Duration) -> Int {
         guard containers.count > 1 else { return settings.stepsPerChange }
         let owesMuch = container.judging.owed(at: now) > settings.mostJudgingOwed
@@ -164,10 +166,11 @@ extension LiveEngine {
         return min(settings.stepsPerChange, most)
     }
 
-    /// Ends the groups whose conditions took more than one change may take.
+    /// Ends the groups whose conditions took too many steps for one change.
     ///
-    /// Where none took much, and all of them do, all groups of whoever has most of them end; and
-    /// before the last question all of who is to blame, because without that everybody's would.
+    /// If no single condition took many, but all of them together did, all groups of the user with
+    /// the most groups end. Before the last attempt, all groups of the user to blame end, because
+    /// otherwise everybody's groups would.
     private func end(
         _ dear: DearChange, of asked: [LiveGroup], isWhole: Bool, in container: LiveContainer
     ) {
@@ -182,7 +185,8 @@ extension LiveEngine {
         end(dear: blamed, in: container)
     }
 
-    /// Says what could not be read, and why, once in a while: all who come back ask anew.
+    /// Logs what could not be read, and why; the number of lines is limited, because all returning
+    /// clients ask again.
     func say(_ error: any Error, reading what: String) {
         guard let unlogged = lines.take("reading \(what)", at: elapsed()) else { return }
         logger.error(
@@ -190,10 +194,10 @@ extension LiveEngine {
             metadata: ["reason": "\(error)", "unloggedBefore": .stringConvertible(unlogged)])
     }
 
-    /// Ends groups because their conditions took more than one change may take.
+    /// Ends groups because their conditions took too many steps for one change.
     func end(dear serials: [UInt64], in container: LiveContainer) {
         guard !serials.isEmpty else { return }
-        // Who makes changes and asks again has them end as often as they like.
+        // Clients that make changes and declare queries again could cause this at any rate.
         if let unlogged = lines.take("\(container.key) dear", at: elapsed()) {
             logger.warning(
                 "ended live queries whose conditions took too much",
@@ -215,21 +219,21 @@ extension LiveEngine {
         }
     }
 
-    /// Ends groups that could not be asked about a change: what they show would be wrong from now
-    /// on, and nobody would know.
+    /// Ends groups that could not be judged for a change, because they would show a wrong state
+    /// from now on, unnoticed.
     func end(unasked groups: [LiveGroup], in container: LiveContainer) {
         for group in groups where container.groups[group.number] === group {
             end(group, .unasked, in: container)
         }
     }
 
-    /// Ends a group, and tells all who see it why.
+    /// Ends a group, and tells all of its clients why.
     func end(_ group: LiveGroup, _ error: APIError, in container: LiveContainer) {
         meter.count(gone: error)
         for (number, id) in queries(of: group) {
             guard let client = clients[number] else { continue }
             clients[number]?.queries[id]?.group = 0
-            // Nothing closes it: who stands here may not have heard it.
+            // No `at` frame closes this one, so a client at this position may not have received it.
             clients[number]?.queries[id]?.finished = position.next
             clients[number]?.waiting.removeWithRoom(id)
             let getID = LiveWaiter(client: number, query: id).getID
@@ -246,7 +250,7 @@ extension LiveEngine {
         discard(group, in: container)
     }
 
-    /// The queries of clients that a group shows.
+    /// Returns the queries of clients that a group shows, including those that wait.
     func queries(of group: LiveGroup) -> [(client: UInt64, query: String)] {
         group.clients.union(group.waiting.map(\.client)).sorted().flatMap { number in
             (clients[number]?.queries ?? [:]).filter { $0.value.group == group.number }
@@ -254,7 +258,7 @@ extension LiveEngine {
         }
     }
 
-    /// Forgets a group.
+    /// Removes a group.
     func discard(_ group: LiveGroup, in container: LiveContainer) {
         group.note(replaced: group.bytes)
         weigh(group, -group.bytes, in: container)
@@ -265,8 +269,8 @@ extension LiveEngine {
         meter.show(groups: containers.values.reduce(0) { $0 + $1.groups.count })
     }
 
-    /// Gives each of a group's clients a result of its own: a record names readers, so that what is
-    /// shown within a limit depends on who looks.
+    /// Replaces a group by one for each of its readers: a record names readers, so what is shown
+    /// within a limit depends on the reader.
     func divide(_ group: LiveGroup, in container: LiveContainer) {
         let queries = queries(of: group)
         note(.readers, of: group, queries: queries.count)
@@ -278,7 +282,7 @@ extension LiveEngine {
             let former = group.waiting.firstIndex(of: waiter).map { group.waiting[$0] }
             waiter.isAnew =
                 group.clients.contains(number) || former?.isAnew == true || former?.since != nil
-            // Of what is got once nothing was shown yet that could begin anew.
+            // A one-time get has been shown nothing yet that could begin anew.
             if waiter.getID == nil {
                 client.hub.post([
                     .leave(number, group.number),
@@ -293,7 +297,7 @@ extension LiveEngine {
 }
 
 extension Sequence<UserID> {
-    /// Who is named most often.
+    /// The user who occurs most often.
     var mostNamed: UserID? {
         var counts: [UserID: Int] = [:]
         for user in self { counts[user, default: 0] += 1 }
@@ -304,7 +308,7 @@ extension Sequence<UserID> {
 }
 
 extension APIError {
-    /// The conditions of others took so much that these could not be asked.
+    /// The error of queries that could not be judged because others took too many steps.
     static var unasked: APIError {
         APIError(
             .tryAgainLater,
@@ -312,7 +316,7 @@ extension APIError {
             retryAfter: 1)
     }
 
-    /// More records fit a query than can be shown.
+    /// Returns the error of a query for which more records fit than can be shown.
     static func tooManyMatches(_ reason: String) -> APIError {
         APIError(
             .quotaExceeded, "\(reason); ask for fewer by the condition, or with a limit",
@@ -321,7 +325,7 @@ extension APIError {
 }
 
 extension LiveGroup {
-    /// Items as one reader may be told of them: removed, added, changed, each in order.
+    /// Returns the items that one reader may be sent: removed, added, changed, each in order.
     func readable(_ items: [LiveItem], for reader: LiveReader) -> [LiveItem] {
         let told = items.compactMap { readable($0, for: reader) }
         let operations: [LiveItem.Operation] = [.removed, .added, .changed]
@@ -330,8 +334,9 @@ extension LiveGroup {
         }
     }
 
-    /// Items of one kind, in the order of the result: what a reader sees now was there already, and
-    /// stands behind what has come.
+    /// Sorts items of one kind by the order of the result, if any record has become readable.
+    ///
+    /// Such an item was among the changed ones, and so comes after those that were added.
     private func inOrder(_ items: [LiveItem]) -> [LiveItem] {
         guard let order = members?.order, items.contains(where: { $0.reason == .readable }) else {
             return items
@@ -340,7 +345,7 @@ extension LiveGroup {
             .sorted { order.precedes($0.member, $1.member) }.map(\.item)
     }
 
-    /// An item as one reader may be told of it.
+    /// Returns the item in the form that one reader may be sent; `nil` if it gets none.
     private func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
         guard self.reader == nil else { return item.isSilent ? nil : item }
         let reads = reader.isAmong(item.record.readers)

@@ -1,13 +1,14 @@
-//  Live: what connected clients want to see, and how they see it change.
+//  Live: the live queries of connected clients, and the frames that keep their results up to date.
 //
-//  It follows the log by itself, from the head on, and keeps nothing about a client that is gone:
-//  who comes back is told what changed since a token, from the log. Queries that show the same are
-//  one group, matched once and written once. It knows no socket: frames go out as bytes, to hubs.
+//  The engine follows the log by itself, from the head on. It keeps nothing about a client that has
+//  gone: a returning client names a token, and is sent from the log what has changed since. Queries
+//  that show the same are one group, matched once and written once. The engine knows no sockets: it
+//  hands frames as bytes to hubs.
 //
-//  Concurrency: one actor; what a hub is told is told in the order of the log. Invariants: a frame
-//  belongs to a position; `at` closes what belongs together; nothing is told twice or left out
-//  between two of them. It imports RelayModel, PredicateLanguage, Matching and Storage, and never
-//  Fanout.
+//  Concurrency: one actor, which posts to each hub in the order of the log. Invariants: a frame
+//  belongs to a position; an `at` frame closes the frames that belong together; between two `at`
+//  frames nothing is sent twice or left out. The module imports RelayModel, PredicateLanguage,
+//  Matching and Storage, and never Fanout.
 
 package import Logging
 import Matching
@@ -23,55 +24,56 @@ package actor LiveEngine {
     let settings: LiveSettings
     let store: String
     let clock: any Clock<Duration>
-    /// The time since it was made.
+    /// The time since the engine was created.
     let elapsed: @Sendable () -> Duration
     let logger: Logger
     let seed: UInt64
     let meter = LiveMeter()
 
-    /// All entries up to here have been worked.
+    /// The position up to which all entries have been worked.
     var position = LogPosition.start
     var isFollowing = false
     var clients: [UInt64: LiveClient] = [:]
-    /// Where clients stand, and how many there.
+    /// The hubs, with the number of clients at each.
     var hubs: [ObjectIdentifier: (hub: any LiveHub, clients: Int)] = [:]
     var containers: [ContainerKey: LiveContainer] = [:]
     var nextGroup: UInt32 = 1
-    /// Readings of records that are under way.
+    /// The number of readings of records in progress.
     var readings = 0
-    /// Tables that wait for one.
+    /// The tables that wait to be read.
     var waitingTables = TableTurns()
-    /// Those who come back and have not caught up.
+    /// The groups with clients that come back and have not caught up.
     var returning: [ContainerKey: Set<UInt32>] = [:]
     var isResuming = false
-    /// What has been written for them.
+    /// The amount that has been written for these clients.
     var resumed = ResumeWeight()
-    /// Whether those who were away for long are next.
+    /// Whether the next reading includes the clients that were away for long.
     var isTurnOfFar = false
-    /// How often containers were left for another reading of the log since they had their turn.
+    /// How often each container was left for another reading of the log since its last turn.
     var postponed: [ContainerKey: Int] = [:]
-    /// Those who wait until the engine has come so far.
+    /// The callers that wait until the engine reaches a position.
     var waiters = PositionWaiters()
     var frames: [LiveGroupFrame] = []
-    /// What closed what was told last.
+    /// The latest `at` frame.
     var closing: (position: LogPosition, frame: LiveFrame)?
-    /// What has been written of the change that is told now.
+    /// The texts written for the current change.
     var written = WrittenRecords()
-    /// How much of it waits.
+    /// The amount of written frames that wait to be sent.
     private var weight = FrameWeight()
-    /// Queries that end with what is told next.
+    /// The queries that end with the next frames to be sent.
     private var ending: [(LiveWaiter, LiveGroup)] = []
-    /// What is coalesced of what is read now.
+    /// The state of coalescing for the entries that are being read.
     var coalescing = Coalescing()
     var memory = 0
-    /// Who has how much of the results of containers in which room is looked for just now.
+    /// The readers' shares of results, for the containers in which room is being made.
     var looked: [ContainerKey: ResultShares] = [:]
-    /// How often the schema of a container has changed.
+    /// How often the schema of each container has changed.
     var schemas: [ContainerKey: Int] = [:]
     var lines = QuietLines<String>()
     private let patience: StorePatience
 
-    /// Prepares to follow `log`; `store` is its mark in tokens, and `seed` keeps hashes secret.
+    /// Creates an engine for `log`; `store` is the store's mark in tokens, and the secret `seed`
+    /// protects hashes.
     package init(
         log: any ShardLog, shadow: any Shadow, writing: any LiveWriting, store: String,
         seed: UInt64, settings: LiveSettings = LiveSettings(), clock: any Clock<Duration>,
@@ -99,15 +101,15 @@ package actor LiveEngine {
         let head = try await patience.attempt { [log] in try await log.head() }
         isFollowing = true
         advancePast(head)
-        // Entries whose request goes on behind what was read.
+        // Entries of a request whose end has not been read yet.
         var held: [FollowedEntry] = []
         while true {
             try Task.checkCancellation()
             if containers.isEmpty {
                 held = []
-                // Nobody wants to see anything.
+                // There are no live queries.
                 let head = try await patience.attempt { [log] in try await log.head() }
-                // Somebody may have come meanwhile, as of the position until now.
+                // A client may have come meanwhile, as of the current position.
                 guard containers.isEmpty else { continue }
                 meter.show(behind: 0)
                 try await advance(to: head)
@@ -129,7 +131,7 @@ package actor LiveEngine {
             } catch StorageError.unreadable(let entry) {
                 try await work(held[...])
                 held = []
-                // Nobody can be shown it; the follower sets it aside and says so.
+                // It cannot be shown; the follower sets the entry aside and reports it.
                 if entry.isChange { end(containers, because: "a change cannot be read") }
                 advancePast(entry.position)
                 continue
@@ -147,9 +149,9 @@ package actor LiveEngine {
         }
     }
 
-    /// How many of the entries are of requests that have been read to their ends.
+    /// Returns how many of the entries belong to requests that have been read to their ends.
     ///
-    /// A request is durable as a whole, so that the last one ends where the log does.
+    /// A request becomes durable as a whole, so the last one ends at the head of the log.
     private static func wholeRequests(of entries: [FollowedEntry], upTo head: LogPosition) -> Int {
         guard let last = entries.last, last.position < head,
             entries.count < LiveSettings.mostHeld
@@ -175,8 +177,8 @@ package actor LiveEngine {
         waiters.resume(upTo: position)
     }
 
-    /// Ends all that is shown of some containers, because what happened is not known: it would be
-    /// wrong from now on, and nobody would know.
+    /// Ends all groups of some containers because a change is missing; their results would be wrong
+    /// from now on, unnoticed.
     private func end(_ containers: [ContainerKey: LiveContainer], because reason: String) {
         logger.error("ended live queries", metadata: ["reason": "\(reason)"])
         let error = APIError(.tryAgainLater, reason, retryAfter: 1)
@@ -185,7 +187,7 @@ package actor LiveEngine {
         }
     }
 
-    /// Sends what the entries up to `position` came to.
+    /// Sends the frames of the entries up to `position`.
     private func advance(to position: LogPosition) async throws {
         finishCoalescing()
         guard position > self.position || !frames.isEmpty else { return }
@@ -220,7 +222,7 @@ package actor LiveEngine {
         endRefused()
     }
 
-    /// Ends the groups of users for whom too much was written of one change.
+    /// Ends the groups of users for whom too much was written for one change.
     func endRefused() {
         let refused = weight.refused
         weight.finishChange()
@@ -237,7 +239,7 @@ package actor LiveEngine {
         }
     }
 
-    /// Tells a change to those who see changes.
+    /// Writes a change for the groups of changes.
     private func tell(
         _ change: RecordChange, _ entry: FollowedEntry, in container: LiveContainer
     ) {
@@ -251,7 +253,7 @@ package actor LiveEngine {
         }
         for hearing in heard {
             let group = hearing.group
-            // Those whose queries have ended are told nothing more.
+            // Clients whose queries have ended get no further frame.
             guard group.clients.count > group.ended.count, let user = admit(group) else { continue }
             var told = frame(of: change, entry, for: group, hearing.transition)
             told.position = entry.position
@@ -264,16 +266,16 @@ package actor LiveEngine {
         }
     }
 
-    /// Who of those who see a group has room for what it is told of the change that is told now;
-    /// `nil` if nobody has, and then the group ends.
+    /// Returns a user of the group who has room for its frame of the current change; `nil` if there
+    /// is none, and then the group ends.
     ///
-    /// What others see too is not taken from them because one of them asks for much.
+    /// A group that others see too does not end because one of its users asks for too much.
     func admit(_ group: LiveGroup) -> UserID? {
         let owner = group.owner
         if weight.hasRoom(for: owner, most: settings.bytesPerChange) { return owner }
         for number in group.clients {
             guard let reader = clients[number]?.reader else { continue }
-            // A server may ask for what it likes.
+            // A server may ask for as much as it likes.
             guard case .user(let user) = reader else { return owner }
             if weight.hasRoom(for: user, most: settings.bytesPerChange) { return user }
         }
@@ -286,7 +288,7 @@ package actor LiveEngine {
         frames.append(told)
     }
 
-    /// Notes the queries that end with what they are told.
+    /// Notes the queries that end with this frame.
     private func noteOnce(_ told: LiveGroupFrame, _ group: LiveGroup) {
         for waiter in group.once {
             guard let client = clients[waiter.client],
@@ -298,7 +300,7 @@ package actor LiveEngine {
         }
     }
 
-    /// Ends the queries that have been told their one change.
+    /// Ends the queries of a single change that have been sent it.
     private func endOnce() {
         for (waiter, group) in ending {
             clients[waiter.client]?.queries[waiter.query]?.group = 0
@@ -348,9 +350,9 @@ package actor LiveEngine {
         bound(shown, later, in: container)
     }
 
-    /// Replaces a record in one result, and notes what its clients are told.
+    /// Replaces a record in one result, and writes the effect for its clients.
     ///
-    /// - Returns: whether the record is a member now.
+    /// - Returns: Whether the record is a member now.
     private func move(
         _ step: inout RecordStep, wasMember: Bool, fits: Bool, _ fate: LiveFate,
         by change: RecordChange, at position: LogPosition, in group: LiveGroup,
@@ -380,7 +382,7 @@ package actor LiveEngine {
 }
 
 extension LiveContainer.Loading {
-    /// Puts aside what happened to a record while all are read.
+    /// Puts aside the new state of a record while the table is being read.
     mutating func note(
         _ id: RecordID, _ position: LogPosition, _ record: LiveRecord?, most: Int
     ) {

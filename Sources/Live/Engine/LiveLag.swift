@@ -1,10 +1,10 @@
 package import RelayModel
 
-/// When a client fell behind: where in the log, and for the how many-th time.
+/// An occasion on which a client fell behind: the position in the log, and a count.
 ///
-/// It may do so twice at one position, where it is sent what no change made. What says so and what
-/// says that it has read what was under way come by different ways: the count tells what is late
-/// from what is new.
+/// A client may fall behind twice at one position, because not all frames come from changes. The
+/// report of it and the report that the client has read what was under way arrive on different
+/// paths. The count tells a late report from a new one.
 package struct LiveLag: Sendable, Hashable, Comparable {
     package let position: LogPosition
     package let count: Int

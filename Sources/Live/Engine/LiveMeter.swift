@@ -1,7 +1,7 @@
 import Metrics
 import RelayModel
 
-/// What live clients cost, as numbers.
+/// The metrics of live queries.
 struct LiveMeter: Sendable {
     private let clients = Gauge(label: "belfry_live_clients")
     private let groups = Gauge(label: "belfry_live_groups")
@@ -21,23 +21,23 @@ struct LiveMeter: Sendable {
 
     func count(frames count: Int) { frames.increment(by: count) }
 
-    /// How far what is told is behind what is durable.
+    /// Records by how many entries the engine is behind the head of the log.
     func show(behind entries: UInt64) { behind.record(entries) }
 
-    /// What is kept for results, and who does not read.
+    /// Records what is kept for results, and how many clients lag.
     func show(members count: Int, bytes size: Int, lagging clients: Int) {
         members.record(count)
         bytes.record(size)
         lagging.record(clients)
     }
 
-    /// How long it took to work one change of a container that is looked at.
+    /// Records how long it took to work one change of a container that has live queries.
     func count(change took: Duration) {
         let (seconds, attoseconds) = took.components
         change.recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
     }
 
-    /// Counts a query that the engine ended.
+    /// Counts a query that the engine has ended.
     func count(gone error: APIError) {
         let reason: String
         if case .string(let name)? = error.details["liveError"] {

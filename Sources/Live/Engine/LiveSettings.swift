@@ -1,64 +1,67 @@
 import RelayModel
 
-/// What bounds connected clients, and what they may cost.
+/// The limits of the engine on what connected clients may cost.
 package struct LiveSettings: Sendable, Hashable {
-    /// Entries of the log that are read at a time.
+    /// The number of log entries that are read at a time.
     static let entriesPerRead = 256
-    /// Entries that wait for the end of their request; of more it is told in pieces.
+    /// The number of entries that may wait for the end of their request; a longer request is sent
+    /// in pieces.
     static let mostHeld = 10_000
-    /// Records that may change while all are read, before the reading begins anew.
+    /// The number of records that may change during a reading; beyond that, it begins anew.
     static let mostAside = 10_000
-    /// How often it is asked who is told a change, where conditions took too much: each time takes
-    /// as long as one change may.
+    /// How many times the indexes are asked about one change if conditions take too many steps;
+    /// each attempt takes as long as one change may.
     static let questionsPerChange = 4
-    /// Bytes of the names of fences that wait for what is read for a client, about.
+    /// The bytes of waiting fences for one client, about.
     static let fenceBytes = 16 * 1024
-    /// Clients that are told together how far everything has been told.
+    /// The number of clients that one post tells how far everything has been sent.
     static let beatsPerPost = 256
-    /// Steps that conditions may take of one change where other containers' clients are connected:
-    /// so many that texts of it are read for a fifth of a second and no longer.
+    /// The steps that conditions may take for one change while other containers have clients.
+    ///
+    /// It is so many that texts of the change are read for a fifth of a second at most.
     static let stepsBesideOthers = Limits.maximumStepsPerChange - 1
-    /// The same where the conditions of the container have taken too much of the time of all.
+    /// The same limit for a container whose conditions have taken too much of the shared time.
     static let stepsOfDebtor = 1_000_000
-    /// How long a group without members is kept, so that a page that is loaded anew finds it.
+    /// How long an unused group is kept, so that a page that is loaded again finds it.
     static let afterlife = Duration.seconds(10)
 
-    /// Records of one reading.
+    /// The number of records in one reading.
     package var rowsPerReading = 200_000
-    /// Readings at a time.
+    /// The number of readings at a time.
     package var readings = 2
-    /// Records of a result without a limit.
+    /// The number of records in a result without a limit.
     package var recordsPerResult = 10_000
-    /// Their bytes, about.
+    /// The bytes of the records in a result without a limit, about.
     package var bytesPerResult = 8 * 1024 * 1024
-    /// Members of a result with a limit.
+    /// The number of members in a result with a limit.
     package var membersPerWindow = 100_000
-    /// Bytes of all members, about.
+    /// The bytes of all members of all results, about.
     package var memory = 256 * 1024 * 1024
-    /// Bytes of what one user's different queries take besides that, about.
+    /// The bytes of one user's different queries, without members, about.
     package var queryBytesPerUser = 16 * 1024 * 1024
-    /// Bytes that are written of one change for the queries of one user, about.
+    /// The bytes that are written for one change for the queries of one user, about.
     package var bytesPerChange = 32 * 1024 * 1024
-    /// Entries that are read for those who come back, before they begin anew.
+    /// The number of entries that are read for returning clients, before they begin anew.
     package var entriesPerResume = 50_000
-    /// Entries of all containers that are gone through for that.
+    /// The number of entries of all containers that are passed to find these.
     package var entriesReadPerResume = 200_000
-    /// Bytes of the entries that are read for the clients of one container who come back.
+    /// The bytes of entries that are read for the returning clients of one container.
     package var bytesPerResume = 32 * 1024 * 1024
-    /// Those of all containers together; the others have another reading.
+    /// The bytes for all containers in one reading; containers beyond that wait for the next
+    /// reading.
     var bytesPerReading: Int { 4 * bytesPerResume }
-    /// Bytes that are written of these entries for the queries of one user, about.
+    /// The bytes that are written for these entries for the queries of one user, about.
     var bytesToldPerResume: Int { 2 * bytesPerResume }
-    /// How often, in all, one of these entries belongs to what a group is told.
+    /// The number of pairs of such an entry and a group that is sent it.
     package var toldPerResume = 500_000
 
-    /// From how many results that wait on they are not filed once more to be read.
+    /// The number of waiting results from which on a reading may use the container's own index.
     var manyWaiting = 1000
-    /// Beyond which what a container's conditions have taken of the time of all is too much, where
-    /// others are connected.
+    /// The judging time owed by a container from which on its conditions count as taking too much,
+    /// while other containers have clients.
     var mostJudgingOwed = Duration.seconds(5)
-    /// Steps that the conditions of one container may take of one change, or of a record that is
-    /// read.
+    /// The steps that the conditions of one container may take for one change, or for a record that
+    /// is read.
     var stepsPerChange = Limits.maximumStepsPerChange
 
     package init() {}

@@ -1,27 +1,28 @@
 import Matching
 import RelayModel
 
-/// A group that is told a change.
+/// A group that is sent a change.
 struct LiveTold {
     let group: LiveGroup
-    /// Only of an update.
+    /// Where the change moved its record; `nil` unless the change is an update.
     let transition: LiveTransition?
 }
 
-/// Where updates bring records, for queries that are told of all that fit.
+/// Finds where updates move records, for queries that are sent all fitting changes.
 ///
-/// Their conditions are filed once more and judged on the record before; a change that shows none
-/// costs nothing. What asks for a transition is told that one by the ``Matching/UpdateRules``.
+/// Their conditions are indexed once more and judged on the record before the change. Changes that
+/// match no such query cost nothing. Queries of a single transition get only that one, by the
+/// ``Matching/UpdateRules``.
 struct LiveTransitions {
     private let images: EarlierImages
     private var rules: [UInt32: UpdateRules.Rule] = [:]
 
-    /// The seed keeps the index's hashes secret.
+    /// Creates the rules; the seed keeps the index's hashes secret.
     init(indexSeed: UInt64) {
         images = EarlierImages(indexSeed: indexSeed)
     }
 
-    /// Files a query of changes.
+    /// Adds a query of changes.
     mutating func insert(_ subscription: Subscription, indexed: IndexedSubscription) {
         guard subscription.firesWhen == .matches, subscription.firesOn.contains(.update) else {
             return
@@ -32,13 +33,13 @@ struct LiveTransitions {
         images.insert(indexed)
     }
 
-    /// Takes a query out.
+    /// Removes a query.
     mutating func remove(_ number: UInt32) {
         guard rules.removeValue(forKey: number) != nil else { return }
         images.remove(serial: UInt64(number))
     }
 
-    /// The groups that are told a change, with where it brought its record.
+    /// Returns the groups that are sent a change, with where it moved its record.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func told(

@@ -1,6 +1,6 @@
-/// What a reading has found for the results that wait for it, about; a record counts for each.
+/// Estimates what a reading has found for the waiting results; a record counts for each of them.
 ///
-/// A pure value.
+/// This is a pure value.
 struct LoadWeight {
     private struct Sum {
         var records = 0
@@ -8,9 +8,9 @@ struct LoadWeight {
     }
 
     private var sums: [UInt32: Sum] = [:]
-    /// Those for which something was found since they were taken.
+    /// The results for which something was found since the last ``takeGrown()``.
     private var grown: Set<UInt32> = []
-    /// The bytes of all of them.
+    /// The bytes of all results.
     private(set) var bytes = 0
 
     /// The results for which something was found.
@@ -26,21 +26,22 @@ struct LoadWeight {
         bytes += record.bytes * groups.count
     }
 
-    /// Takes the results that may have become too large since the last time: to look at ten
-    /// thousand for each few records that are read would take longer than reading them.
+    /// Returns the results that have grown since the last call, and so may have become too large.
+    ///
+    /// Looking at ten thousand results for each few records would take longer than reading these.
     mutating func takeGrown() -> Set<UInt32> {
         let taken = grown
         grown = []
         return taken
     }
 
-    /// The records that were found for a result.
+    /// Returns the number of records found for a result.
     func records(of group: UInt32) -> Int { sums[group]?.records ?? 0 }
 
-    /// Their bytes.
+    /// Returns the bytes of the records found for a result.
     func bytes(of group: UInt32) -> Int { sums[group]?.bytes ?? 0 }
 
-    /// Counts a result no more.
+    /// Stops counting a result.
     mutating func forget(_ group: UInt32) {
         bytes -= sums.removeValue(forKey: group)?.bytes ?? 0
     }

@@ -1,31 +1,31 @@
 import RelayModel
 
-/// The results that are somebody's own, because who looks decides what is shown: mostly one query
-/// that all users declare.
+/// The results that belong to one reader each, because the reader decides what is shown; mostly one
+/// query that all users declare.
 ///
-/// An index finds one of them for all who declared the same, and the readers of the record say who
-/// of them is meant: ten thousand users with a list of their own would otherwise be gone through
-/// for each record of one of them.
+/// The index has only one of the results of a query, and the readers of a record say which of them
+/// are meant. Otherwise ten thousand users, each with a list of their own, would be visited for
+/// each record of one user.
 ///
-/// A pure value.
+/// This is a pure value.
 struct OwnResults: Sendable {
-    /// Those of one query.
+    /// The results of one query.
     private struct Query {
         let identity: String
-        /// The results, by whose they are.
+        /// The numbers of the results, by their readers.
         var numbers: [LiveReader: UInt32]
     }
 
-    /// By the number of the one that an index finds for all.
+    /// The queries, by the number of the result that the index has.
     private var queries: [UInt32: Query] = [:]
-    /// The number of that one, by the query's identity.
+    /// The number of that result, by the query's identity.
     private var filed: [String: UInt32] = [:]
 
     var isEmpty: Bool { queries.isEmpty }
 
-    /// Takes a result in; one that is nobody's own is passed over.
+    /// Adds a result; one that is shared by all readers is ignored.
     ///
-    /// - Returns: whether an index is to find it, for all of its query that come.
+    /// - Returns: Whether the index needs to have it, on behalf of all results of its query.
     mutating func insert(_ group: LiveGroup) -> Bool {
         guard let reader = group.reader else { return true }
         let identity = group.query.identity(of: nil)
@@ -38,9 +38,9 @@ struct OwnResults: Sendable {
         return true
     }
 
-    /// Takes a result out.
+    /// Removes a result.
     ///
-    /// - Returns: The one that an index is to find in its place, if it found this one for others.
+    /// - Returns: The result that the index needs to have instead, if it had this one.
     mutating func remove(_ group: LiveGroup) -> UInt32? {
         guard let reader = group.reader else { return nil }
         guard var query = queries.removeValue(forKey: group.number) else {
@@ -58,21 +58,21 @@ struct OwnResults: Sendable {
         return next
     }
 
-    /// Whether an index finds this one, for whoever has declared the same.
+    /// Returns whether the index has this result, on behalf of all results of its query.
     func isFiled(_ number: UInt32) -> Bool { queries[number] != nil }
 
-    /// All results that an index finds by this one, which comes last.
+    /// Returns all results that the index finds by this one, which comes last.
     func all(foundBy number: UInt32) -> [UInt32] {
         guard let query = queries[number] else { return [number] }
         return query.numbers.values.filter { $0 != number }.sorted() + [number]
     }
 
-    /// The results that are meant where an index has found some for a record.
+    /// Returns the results that are meant by what the index has found for a record.
     ///
     /// - Parameters:
-    ///   - found: what the index has found, ascending.
-    ///   - readers: who may read the record; `nil` is everybody.
-    /// - Returns: Their numbers, ascending.
+    ///   - found: The numbers that the index has found, ascending.
+    ///   - readers: The users who may read the record; `nil` means everybody.
+    /// - Returns: The numbers of the results, ascending.
     func results(_ found: [UInt32], readableBy readers: [String]?) -> [UInt32] {
         guard !queries.isEmpty else { return found }
         var results: Set<UInt32> = []

@@ -2,35 +2,36 @@ import Matching
 import RelayModel
 import Storage
 
-/// An entry of the log, as those who come back need it.
+/// An entry of the log, prepared for returning clients.
 struct PastEntry {
     let entry: FollowedEntry
     let change: RecordChange
-    /// The results that the record was a member of before; those who wait for one of them.
+    /// The awaited results of which the record was a member before the entry.
     var before: Set<UInt32> = []
-    /// Where it brought its record, for the groups of changes that are told it.
+    /// Where the change moved its record, by the groups of changes that are sent it.
     var transitions: [UInt32: LiveTransition] = [:]
 
     var position: LogPosition { entry.position }
 }
 
-/// What happened in one container while clients were away: read once, and matched once, for all who
+/// The changes of one container while clients were away, read and matched once for all clients that
 /// come back together.
 struct PastChanges {
-    /// The groups for which it is read.
+    /// The groups for which the changes are read.
     let targets: Set<UInt32>
     private(set) var entries: [PastEntry] = []
-    /// The entries that groups of changes are told.
+    /// The indices of the entries that each group of changes is sent.
     private(set) var told: [UInt32: [Int]] = [:]
-    /// The entries of each record of a type on which there are results.
+    /// The indices of the entries of each record, for types that have results.
     private(set) var touches: [LiveContainer.TableKey: [RecordID: [Int]]] = [:]
-    /// The records that were members of a result at some time.
+    /// The records that were members of each result at some time.
     private(set) var members: [UInt32: Set<RecordID>] = [:]
     /// The results of which a member named readers.
     private(set) var named: Set<UInt32> = []
-    /// Groups for which it was too much.
+    /// The groups that begin anew, because there was too much for them.
     private(set) var tooFar: Set<UInt32> = []
-    /// Where the records of types were forgotten, last, because the container kept them no longer.
+    /// For each type, the last position at which records were forgotten because the container no
+    /// longer kept them.
     private var forgotten: [RecordType: LogPosition] = [:]
     private var weights: [UserID: Int] = [:]
     private var weight = 0
@@ -41,12 +42,12 @@ struct PastChanges {
         self.targets = targets
     }
 
-    /// Takes one change.
+    /// Adds one entry.
     ///
-    /// Beyond the bounds those go without who need most of it: of bytes and entries all of the
-    /// container, of what belongs to groups the user whose groups have most.
+    /// Beyond the limits, the groups that need the most begin anew: all groups of the container for
+    /// bytes and entries, and the groups of the user who has the most for pairs of entry and group.
     ///
-    /// - Throws: `DearChange` if finding whom it concerns takes too much.
+    /// - Throws: `DearChange` if matching takes too many steps.
     mutating func add(
         _ entry: FollowedEntry, in container: LiveContainer, _ settings: LiveSettings
     ) throws(DearChange) {
@@ -61,7 +62,7 @@ struct PastChanges {
         let bytes = self.bytes + entry.memoryBytes
         guard bytes <= settings.bytesPerResume, entries.count < settings.entriesPerResume
         else { return giveUp() }
-        // Nothing is noted before all has been asked: what took too much is asked again.
+        // Nothing is noted before all matching is done, because the attempt may be repeated.
         var past = PastEntry(entry: entry, change: change)
         let heard = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
         if table != nil, let record = change.keptBefore(at: entry.appendedAt) {
@@ -87,10 +88,10 @@ struct PastChanges {
         if weight > settings.toldPerResume { forgetMost(in: container) }
     }
 
-    /// Has all begin anew, because one of the entries is missing.
+    /// Makes all groups begin anew, because one of the entries is missing.
     mutating func giveUp() { forget(targets) }
 
-    /// Why a group cannot be told what happened since a position, where the entries say so.
+    /// Returns why a group cannot be resumed from a position, as far as the entries say.
     func reset(of group: LiveGroup, since: LogPosition) -> LiveReset? {
         if tooFar.contains(group.number) { return .tooFar }
         guard group.query.kind == .result, let type = group.query.recordType,
@@ -99,13 +100,13 @@ struct PastChanges {
         return .changed
     }
 
-    /// What some of the entries have done to a record together.
+    /// Returns the joint effect of some entries on a record.
     ///
     /// - Parameters:
-    ///   - indices: where the entries of the record stand, ascending.
-    ///   - earlier: the record before them; `nil` if there was none.
-    ///   - reader: whose own result it is, if it is somebody's.
-    /// - Returns: Why the record comes, or goes.
+    ///   - indices: The indices of the record's entries, ascending.
+    ///   - earlier: The record before them; `nil` if there was none.
+    ///   - reader: The reader whose own result it is, if it belongs to one.
+    /// - Returns: The reasons for which the record enters or leaves.
     func fate(
         of indices: ArraySlice<Int>, from earlier: LiveRecord?, for reader: LiveReader?
     ) -> LiveFate {
@@ -162,15 +163,15 @@ struct PastChanges {
     }
 }
 
-/// What has been read of the log for those who come back.
+/// What has been read of the log for returning clients.
 struct PastReading {
     var past: [ContainerKey: PastChanges] = [:]
-    /// All until here has been read.
+    /// The position up to which everything has been read.
     var at: LogPosition
-    /// The first entry that is there, and behind which all are.
+    /// The first entry from which on nothing is missing.
     var first: LogPosition?
     var count = 0
-    /// How often containers were left for another reading since they had their turn.
+    /// How often each container was left for another reading since its last turn.
     private(set) var postponed: [ContainerKey: Int]
 
     init(after start: LogPosition, postponed: [ContainerKey: Int] = [:]) {
@@ -178,25 +179,26 @@ struct PastReading {
         self.postponed = postponed
     }
 
-    /// Notes which entry is next: positions have no gaps, so that what would stand before it has
-    /// been pruned, perhaps while what came before that was read.
+    /// Notes the next entry.
+    ///
+    /// Positions have no gaps, so entries missing before it have been pruned, perhaps during the
+    /// reading.
     mutating func note(next: LogPosition) {
         if first == nil || next > at.next { first = next }
     }
 
-    /// Goes on behind an entry that cannot be read: who stood before a change of which nobody knows
-    /// what it was begins anew.
+    /// Skips an entry that cannot be read; if it is a change, clients from before it begin anew.
     mutating func skip(_ entry: UnreadableEntry) {
         note(next: entry.position)
         if entry.isChange { first = entry.position.next }
         at = entry.position
     }
 
-    /// Leaves containers for another reading where all together have more than `most` bytes: one is
-    /// always left.
+    /// Leaves containers for another reading while all together have more than `most` bytes; one
+    /// container always remains.
     ///
-    /// Of those that were left out least often the one with most goes first: where others come back
-    /// all the time, the largest would else be left out for ever.
+    /// Containers that were left out least often go first, and of these the largest. Otherwise the
+    /// largest could be left out for ever while others keep coming back.
     mutating func postpone(beyond most: Int) {
         var bytes = past.values.reduce(0) { $0 + $1.bytes }
         while bytes > most, past.count > 1,
@@ -214,16 +216,16 @@ struct PastReading {
     }
 }
 
-/// What those who come back to one group are told: worked out once for all of the same place.
+/// The frames for clients that come back to one group, made once for all of the same position.
 struct Telling {
     private let group: LiveGroup
     private let past: PastChanges
-    /// Up to where it is told.
+    /// The position up to which clients are told.
     private let end: LogPosition
     private let frame: (PastEntry) -> LiveGroupFrame
     private var frames: [Int: LiveGroupFrame] = [:]
     private var items: [LogPosition: [LiveItem]] = [:]
-    /// From where what is shown depended on who looks.
+    /// The positions at which what was shown depended on the reader.
     private var personal: Set<LogPosition> = []
     private var shared: [LogPosition: LiveFrame] = [:]
     private var written = WrittenRecords()
@@ -240,7 +242,7 @@ struct Telling {
         self.frame = frame
     }
 
-    /// The changes that the group is told, after a position.
+    /// Returns the changes that the group is sent, after a position.
     mutating func changes(since: LogPosition) -> [LiveGroupFrame] {
         let told = past.told[group.number] ?? []
         let first = told.partitioningIndex { past.entries[$0].position > since }
@@ -260,8 +262,8 @@ struct Telling {
         }
     }
 
-    /// Whether each was shown a result of their own at a position, within the same limit, though
-    /// all are shown the same now: what has become of it cannot be told to all.
+    /// Returns whether the clients at a position were shown different results within the limit,
+    /// although all are shown the same now; then there is no difference that holds for all.
     mutating func wasPersonal(since: LogPosition) -> Bool {
         guard group.reader == nil, group.traits.isLimited, past.named.contains(group.number)
         else { return false }
@@ -269,8 +271,10 @@ struct Telling {
         return personal.contains(since)
     }
 
-    /// What has become of the group's result since a position, for one reader: written once for all
-    /// where who looks makes no difference.
+    /// Returns the frame with what has changed in the group's result since a position, for one
+    /// reader.
+    ///
+    /// It is written once for all if it does not depend on the reader.
     mutating func items(
         since: LogPosition, for reader: LiveReader, by writer: FrameWriter
     ) -> LiveFrame? {
@@ -319,9 +323,10 @@ struct Telling {
 }
 
 extension Array {
-    /// The first place whose element fits, where all after it fit too; the end if none does.
+    /// Returns the first index whose element fits, given that all later elements fit, too; the end
+    /// if none fits.
     ///
-    /// - Complexity: The logarithm of the length.
+    /// - Complexity: Logarithmic in the length.
     func partitioningIndex(where fits: (Element) -> Bool) -> Int {
         var low = 0
         var high = count

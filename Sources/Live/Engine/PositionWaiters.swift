@@ -1,8 +1,8 @@
 import RelayModel
 
-/// Those who wait until the log has been followed to a position.
+/// The callers that wait until the log has been followed to a position.
 ///
-/// A value of the engine's; each is resumed once.
+/// This is a value of the engine. Each caller is resumed once.
 struct PositionWaiters {
     private struct Waiter {
         let number: UInt64
@@ -12,10 +12,10 @@ struct PositionWaiters {
 
     private var waiters: [Waiter] = []
     private var last: UInt64 = 0
-    /// Whether nobody is to wait any more.
+    /// Whether waiting has ended for good.
     private(set) var isOver = false
 
-    /// The number of one who is about to wait.
+    /// Returns the number for a caller that is about to wait.
     mutating func number() -> UInt64 {
         last += 1
         return last
@@ -28,7 +28,7 @@ struct PositionWaiters {
         waiters.append(Waiter(number: number, position: position, continuation: continuation))
     }
 
-    /// All up to `position` has been worked.
+    /// Resumes the callers that wait for positions up to `position`.
     mutating func resume(upTo position: LogPosition) {
         guard !waiters.isEmpty else { return }
         let ready = waiters.filter { $0.position <= position }
@@ -37,13 +37,13 @@ struct PositionWaiters {
         for waiter in ready { waiter.continuation.resume() }
     }
 
-    /// One waits no more, if it did still.
+    /// Cancels one caller, if it still waits.
     mutating func cancel(_ number: UInt64) {
         guard let index = waiters.firstIndex(where: { $0.number == number }) else { return }
         waiters.remove(at: index).continuation.resume(throwing: CancellationError())
     }
 
-    /// Nobody waits any more.
+    /// Ends all waiting, now and later.
     mutating func end() {
         isOver = true
         for waiter in waiters { waiter.continuation.resume(throwing: APIError.nobodyWaits) }
@@ -52,7 +52,7 @@ struct PositionWaiters {
 }
 
 extension APIError {
-    /// The relay ends, and nothing is waited for.
+    /// The error of waiting while the relay shuts down.
     static var nobodyWaits: APIError {
         APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 1)
     }

@@ -1,23 +1,23 @@
-/// What results take in memory, by those who see them: where there is no room for all, the largest
-/// go of whoever has most.
+/// The memory of results by their readers; if there is no room for all, the largest results go of
+/// the reader who has the most.
 ///
-/// A result that several see is a part for each of them, so that what many see is nobody's fault.
-/// A pure value.
+/// A result with several readers counts as a share for each of them, so a popular result is held
+/// against nobody. This is a pure value.
 struct ResultShares {
-    /// Readers of one result that are told apart.
+    /// The maximum number of readers of one result that are counted separately.
     static let mostReaders = 16
 
     private struct Result {
         let readers: Set<LiveReader>
-        /// What each of them has of it.
+        /// The bytes that each reader is charged for.
         let share: Int
     }
 
     private var results: [UInt32: Result] = [:]
     private var sums: [LiveReader: Int] = [:]
-    /// What nobody has more than.
+    /// An upper bound for what any reader has.
     private var most = 0
-    /// The results of each reader, the largest last once they are in order.
+    /// The results of each reader; the largest last, once sorted.
     private var lists: [LiveReader: [UInt32]] = [:]
     private var inOrder: Set<LiveReader> = []
 
@@ -35,9 +35,9 @@ struct ResultShares {
         }
     }
 
-    /// Counts a result no more.
+    /// Stops counting a result.
     ///
-    /// - Returns: whether it was counted.
+    /// - Returns: Whether it was counted.
     @discardableResult
     mutating func remove(_ group: UInt32) -> Bool {
         guard let result = results.removeValue(forKey: group) else { return false }
@@ -45,18 +45,18 @@ struct ResultShares {
         return true
     }
 
-    /// Takes out the largest result of the reader who has most.
+    /// Removes and returns the largest result of the reader who has the most.
     ///
     /// - Parameters:
-    ///   - others: those in whose place that one is to go; it does not if each of them has half as
-    ///     much or more.
-    ///   - spared: a result that is not taken.
-    /// - Returns: Its number; `nil` if nobody has so much.
+    ///   - others: The readers who need the room; nothing is removed if each of them has at least
+    ///     half as much.
+    ///   - spared: A result that is not removed.
+    /// - Returns: The number of the result; `nil` if no reader has so much.
     mutating func takeLargest(
         beside others: Set<LiveReader> = [], sparing spared: UInt32? = nil
     ) -> UInt32? {
         let own = others.map { sums[$0, default: 0] }.min() ?? 0
-        // To look at all readers for each of thousands of results would hold up everybody.
+        // Looking at all readers for each of thousands of results would hold up all clients.
         guard most > 2 * own, let (reader, sum) = sums.max(by: { $0.value < $1.value }) else {
             return nil
         }
@@ -69,7 +69,7 @@ struct ResultShares {
             if group == spared {
                 isSpared = true
             } else if remove(group) {
-                // One that several see may have gone for another one's sake.
+                // A result with several readers may have been removed for another reader already.
                 taken = group
             }
         }

@@ -1,21 +1,22 @@
 import RelayModel
 
-/// What has been written for those who come back.
+/// The amount of text written for returning clients.
 ///
-/// Each group has a text of its own, with the fields that its queries ask for: so the queries of
-/// one user, each of another form, would have gigabytes written of what the log holds once, and all
-/// who are connected would wait for that.
+/// Each group has its own text, with the fields that its queries request. Without a bound, one
+/// user's queries in many different forms could turn one log entry into gigabytes, and all
+/// connected clients would wait for that.
 struct ResumeWeight {
-    /// Whose queries are counted together.
+    /// A reader in a container, whose queries are counted together.
     struct Party: Hashable {
         let container: ContainerKey
         let reader: LiveReader
     }
 
-    /// What is written in one go, before what has come meanwhile has its turn.
+    /// The bytes that are written in one turn, before the engine works on what has come meanwhile.
     private static let bytesOfTurn = 8 * 1024 * 1024
     private static let timeOfTurn = Duration.milliseconds(20)
-    /// Turns by one reading of the log; those who came meanwhile are among the next one's.
+    /// The number of turns in one reading of the log; clients that came meanwhile join the next
+    /// one.
     private static let turnsOfReading = 32
 
     private var bytes = 0
@@ -23,14 +24,14 @@ struct ResumeWeight {
     private var turns = 0
     private var parties: [Party: Int] = [:]
 
-    /// Whether others have their turn.
+    /// Whether the turn is used up.
     var isTurnOver: Bool { bytes > Self.bytesOfTurn || time > Self.timeOfTurn }
-    /// Whether the log is to be read anew, for all who wait then.
+    /// Whether the log is to be read again, for all clients that wait then.
     var isReadingOver: Bool { turns >= Self.turnsOfReading }
 
     mutating func beginReading() { turns = 0 }
 
-    /// Forgets what was written for those who have been told everything.
+    /// Forgets what was written for readers who no longer wait.
     mutating func finishReading(for waiting: Set<Party>) {
         parties = parties.filter { waiting.contains($0.key) }
     }
@@ -40,17 +41,17 @@ struct ResumeWeight {
         turns += 1
     }
 
-    /// Whether more may be written for somebody; a server may ask for what it likes.
+    /// Returns whether more may be written for a party; a server may ask for as much as it likes.
     func hasRoom(for party: Party, most: Int) -> Bool {
         party.reader == .server || parties[party, default: 0] <= most
     }
 
-    /// What was written for a container's clients.
+    /// Returns the bytes written for a container's clients.
     func bytes(for container: ContainerKey) -> Int {
         parties.reduce(0) { $1.key.container == container ? $0 + $1.value : $0 }
     }
 
-    /// Counts what was written for somebody; what others are told too counts once.
+    /// Counts what was written for a party; text that others are sent too counts once.
     mutating func add(_ bytes: Int, in time: Duration, for party: Party) {
         self.bytes += bytes
         self.time += time

@@ -1,22 +1,22 @@
 import RelayModel
 
-/// Tables that wait to be read: containers take turns, and within one those whose databases they
-/// are of, public ones as one.
+/// The queue of tables to be read, in which containers take turns; within one, the owners of its
+/// private databases take turns, and the public database counts as one owner.
 ///
-/// So a container whose users look at much waits for itself, and no other one for it. A pure value.
+/// So a container whose users look at much delays only itself. This is a pure value.
 struct TableTurns {
     private struct Line {
-        /// Whose tables wait, the next one first.
+        /// The owners with waiting tables, the next one first.
         var owners: [UserID?] = []
         var tables: [UserID?: [LiveContainer.TableKey]] = [:]
         var waiting: Set<LiveContainer.TableKey> = []
     }
 
     private var lines: [ContainerKey: Line] = [:]
-    /// The containers of which a table waits, the next one first.
+    /// The containers with waiting tables, the next one first.
     private var order: [ContainerKey] = []
 
-    /// Lets a table wait, once.
+    /// Adds a table, unless it waits already.
     mutating func append(_ table: LiveContainer.TableKey, of container: ContainerKey) {
         if lines[container] == nil { order.append(container) }
         var line = lines.removeValue(forKey: container) ?? Line()
@@ -27,7 +27,7 @@ struct TableTurns {
         lines[container] = line
     }
 
-    /// Takes the table that is next; `nil` if none waits.
+    /// Removes and returns the next table; `nil` if none waits.
     mutating func next() -> (container: ContainerKey, table: LiveContainer.TableKey)? {
         guard !order.isEmpty else { return nil }
         let container = order.removeFirst()
