@@ -1,10 +1,10 @@
 import NIOCore
 
-/// How many frames a client may send now: some at once, and so many in a second for ever.
+/// The number of frames that a client may send now: a burst at first, and then a constant rate.
 struct FrameAllowance {
-    /// Frames of a client in a second.
+    /// The frames per second that a client may send in the long run.
     static let perSecond = 20
-    /// Frames of a client at once.
+    /// The maximum number of frames in a burst.
     private static let most = 100
 
     private var left = FrameAllowance.most
@@ -14,12 +14,13 @@ struct FrameAllowance {
         earnedUntil = now
     }
 
-    /// Takes one, and says whether there was one.
+    /// Takes one frame from the allowance; returns whether there was one.
     mutating func take(at now: NIODeadline) -> Bool {
         let earned = Int((now - earnedUntil).nanoseconds * Int64(Self.perSecond) / 1_000_000_000)
         if earned > 0 {
             left = min(Self.most, left + earned)
-            // What is left of the time counts on, or whoever keeps to the rate would be over it.
+            // The remaining fraction counts on; otherwise a client that keeps to the rate would
+            // exceed it.
             earnedUntil =
                 earnedUntil + .nanoseconds(Int64(earned) * 1_000_000_000 / Int64(Self.perSecond))
         }

@@ -3,26 +3,26 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// One client of `EventSource`, which sends neither headers nor a body: it has said before who it
-/// is and what it wants to see, and is known by a secret.
+/// The session of one `EventSource` client, which can send neither headers nor a body.
 ///
-/// What it is told goes to its stream. A stream that is opened again begins where the last one was
-/// read to: what it wants to see is declared anew, from the token that browsers send back.
+/// The client has said in a request before who it is and what it wants to see, and names the
+/// session by a secret. Its frames go to its stream. A stream that is opened again continues where
+/// the last one was read to: the set is declared again, from the token that browsers send back.
 final class HeldSession: Sendable {
     private struct State {
         var session: LiveSession
         var hub: StreamHub
-        /// How often a stream was opened, or given up.
+        /// The number of times that a stream was opened or closed.
         var turns = 0
-        /// Whether one was opened yet.
+        /// Whether any stream was opened.
         var isStreamed = false
-        /// Whether one is open.
+        /// Whether a stream is open.
         var isOpen = false
-        /// Whether one takes the place of another, which is ended before the new one is noted.
+        /// Whether a stream is replacing another one, which is ended before the new one is noted.
         var isReopening = false
-        /// Whether a frame of the client's is being worked, or waits for that.
+        /// Whether a frame of the client is being worked, or waits for its turn.
         var isWorking = false
-        /// Whether a frame is worked or a stream opened, of which one waits for the other.
+        /// Whether a frame is being worked or a stream being opened; these exclude each other.
         var isBusy = false
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
@@ -42,7 +42,7 @@ final class HeldSession: Sendable {
         state = Mutex(State(session: session, hub: hub))
     }
 
-    /// Whether nobody has ended it.
+    /// Whether the session has not been ended.
     var isAlive: Bool {
         let (isReopening, number) = state.withLock { ($0.isReopening, $0.session.number) }
         return isReopening || access.knows(stream: number)
@@ -50,13 +50,13 @@ final class HeldSession: Sendable {
 
     // MARK: Streams
 
-    /// Opens the stream, which takes the place of one that is open.
+    /// Opens a stream, which replaces one that is open.
     ///
     /// - Parameters:
-    ///   - place: where the last one was read to, as the browser says.
-    ///   - mark: how much had been revoked when it was known who opens it.
-    /// - Returns: What comes, and the number by which it is given up.
-    /// - Throws: ``LiveEnd`` if there is no room, or another one was opened meanwhile.
+    ///   - place: The place up to which the last stream was read, as the browser reports it.
+    ///   - mark: The number of revocations when it was established who opens the stream.
+    /// - Returns: The hub of the stream, and the number by which to close it.
+    /// - Throws: ``LiveEnd`` if there is no room, or if another stream was opened meanwhile.
     func open(
         from place: LiveEventID?, since mark: UInt64
     ) async throws -> (hub: StreamHub, turn: Int) {
@@ -68,13 +68,14 @@ final class HeldSession: Sendable {
             return (isFirst ? state.hub : nil, state.turns)
         }
         if let first { return (first, turn) }
-        // An edit is of the stream before, and declared anew on this one, or it is of this one.
+        // An edit belongs either to the previous stream, and is declared again here, or to this
+        // one.
         await beginTurn()
         defer { endTurn() }
         return (try await reopen(from: place, turn, since: mark), turn)
     }
 
-    /// Waits until no frame is worked and no stream opened.
+    /// Waits until no frame is being worked and no stream is being opened.
     private func beginTurn() async {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
@@ -86,7 +87,7 @@ final class HeldSession: Sendable {
         }
     }
 
-    /// Lets the next one go on.
+    /// Hands the turn to the next waiter.
     private func endTurn() {
         let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
             state.isBusy = !state.waiting.isEmpty
@@ -95,13 +96,13 @@ final class HeldSession: Sendable {
         next?.resume()
     }
 
-    /// Has a stream go on in the place of the one before.
+    /// Replaces the previous stream.
     private func reopen(
         from place: LiveEventID?, _ turn: Int, since mark: UInt64
     ) async throws -> StreamHub {
-        // Who has waited while another one came has lost its place already.
+        // A newer stream was opened while this one waited, and has taken its place.
         guard state.withLock({ $0.turns == turn }) else { throw Self.taken }
-        // Or it has been ended, and nothing goes on from what is ended.
+        // The session may have ended; an ended session is not continued.
         guard isAlive else { throw HeldSessions.unknown }
         let hub = StreamHub(identity, access.backlog)
         let session = LiveSession(access, at: access.streams, head: head)
@@ -124,7 +125,7 @@ final class HeldSession: Sendable {
             throw error
         }
         access.note(hub, of: who, session.number)
-        // Also where another one waits by now, which goes on from here.
+        // Even if a newer stream waits by now: it continues from this one.
         state.withLock { state in (state.session, state.hub) = (session, hub) }
         if let fault = access.end(of: who, since: mark) {
             end(session, hub, saying: fault)
@@ -142,11 +143,12 @@ final class HeldSession: Sendable {
         guard var set else { return }
         for index in set.queries.indices {
             guard set.queries[index].query.kind != .notifications else {
-                // What was sent and never arrived is not known: it comes again, with its token.
+                // It is unknown which notifications arrived, so they are sent again with their
+                // tokens.
                 set.queries[index].after = notified
                 continue
             }
-            // What was declared later had not been told whole: it begins as it was to begin.
+            // A later query had not been sent completely, so it begins as it was declared.
             guard let place, place.covers(set.queries[index]) else { continue }
             set.queries[index].since = place.token.position
             set.queries[index].reset = place.token.store == access.store ? nil : .foreign
@@ -165,9 +167,10 @@ final class HeldSession: Sendable {
     private static let taken = LiveEnd(
         .taken, APIError(.conflict, "the session has been opened by another stream"))
 
-    /// Notes that a stream is read no more.
+    /// Notes that a stream is no longer read.
     ///
-    /// - Returns: The number to ask by whether it was opened again; `nil` if that has happened.
+    /// - Returns: The number to pass to ``isIdle(since:)``; `nil` if a stream has been opened
+    ///   since.
     func close(_ turn: Int) -> Int? {
         state.withLock { state in
             guard state.turns == turn else { return nil }
@@ -177,12 +180,12 @@ final class HeldSession: Sendable {
         }
     }
 
-    /// Whether nothing has happened since it was given up.
+    /// Returns whether no stream has been opened since.
     func isIdle(since turn: Int) -> Bool {
         state.withLock { $0.turns == turn && !$0.isOpen }
     }
 
-    /// Ends it, for a reason where it is the relay that does.
+    /// Ends the session; `reason` is given if it is the relay that ends it.
     func end(saying reason: LiveEnd? = nil) {
         let (session, hub) = state.withLock { ($0.session, $0.hub) }
         if let reason { hub.end(saying: reason) } else { hub.end() }
@@ -192,9 +195,10 @@ final class HeldSession: Sendable {
 
     // MARK: Frames
 
-    /// Works one frame of the client's; what comes of it goes to the stream.
+    /// Works one frame of the client; its results go to the stream.
     ///
-    /// - Throws: ``LiveEnd`` if it cannot be read, or says goodbye; 429 while another is worked.
+    /// - Throws: ``LiveEnd`` if the frame cannot be read, or says goodbye; 429 while another one is
+    ///   worked.
     func take(_ frame: [UInt8]) async throws {
         let isNext = state.withLock { state in
             defer { state.isWorking = true }
@@ -207,19 +211,19 @@ final class HeldSession: Sendable {
         defer { state.withLock { $0.isWorking = false } }
         await beginTurn()
         defer { endTurn() }
-        // A stream that was opened meanwhile may have been refused, which ended the one before.
+        // A stream that was opened meanwhile may have been refused, which ended the session.
         guard isAlive else { throw HeldSessions.unknown }
         let session = state.withLock { $0.session }
         try await session.take(frame, isCounted: true)
         guard let identity = session.identity else { return }
-        // A user token may have been renewed.
+        // The frame may have renewed the user token.
         access.renew(stream: session.number, of: identity)
     }
 }
 
-/// The sessions that are held for clients of `EventSource`.
+/// The sessions of `EventSource` clients.
 final class HeldSessions: Sendable {
-    /// How long one is held without a stream.
+    /// How long a session without a stream is kept.
     static let patience = Duration.seconds(60)
 
     private let clock: any Clock<Duration>
@@ -229,7 +233,7 @@ final class HeldSessions: Sendable {
         self.clock = clock
     }
 
-    /// Holds a session until a stream is opened, for a while.
+    /// Adds a session, and keeps it for a while until a stream is opened.
     func hold(_ session: HeldSession, as secret: String) {
         let turn = sessions.withLock { sessions in
             sessions[secret] = session
@@ -238,15 +242,15 @@ final class HeldSessions: Sendable {
         expire(secret, unlessOpenedAfter: turn)
     }
 
-    /// The session of this secret.
+    /// Returns the session with this secret.
     ///
-    /// - Throws: 404 if there is none, or another container's.
+    /// - Throws: 404 if there is none, or if it belongs to another container.
     func session(
         _ secret: String, of container: String?, _ environment: String?
     ) throws(APIError) -> HeldSession {
         let session = sessions.withLock { $0[secret] }
         let key = session?.identity.settings.key
-        // Capitals are allowed there, as in every path.
+        // The environment may be in capitals, as in every path.
         guard let session, key?.container.rawValue == container,
             key?.environment.rawValue == environment?.lowercased()
         else { throw Self.unknown }
@@ -262,7 +266,7 @@ final class HeldSessions: Sendable {
         "there is no such session; one is held for \(patience.components.seconds) seconds without "
             + "a stream")
 
-    /// Gives a stream up; its session is held for a while.
+    /// Closes a stream; its session is kept for a while.
     func close(_ turn: Int, of secret: String) {
         guard let idle = sessions.withLock({ $0[secret] })?.close(turn) else { return }
         expire(secret, unlessOpenedAfter: idle)
@@ -278,7 +282,7 @@ final class HeldSessions: Sendable {
         }
     }
 
-    /// Ends a session.
+    /// Ends and removes a session.
     func end(_ secret: String, saying reason: LiveEnd? = nil) {
         sessions.withLock { $0.removeValue(forKey: secret) }?.end(saying: reason)
     }

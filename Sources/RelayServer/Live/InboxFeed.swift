@@ -3,19 +3,19 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Tells one client what comes into its user's inbox: each notification once, in the inbox's order.
+/// Sends one client the notifications of its user's inbox: each once, in the inbox's order.
 ///
-/// The inbox is a feed with numbers of its own, so that these frames stand beside the walk through
-/// the log: each carries the `syncToken` by which a client goes on after it. More is read once the
-/// client has taken what it was sent.
+/// The inbox has numbers of its own, so these frames are independent of the log. Each of them
+/// carries the `syncToken` after which the client continues. The feed reads more once the client
+/// has taken what it was sent.
 final class InboxFeed: Sendable {
-    /// Notifications that are read at a time.
+    /// The number of notifications that are read at a time.
     private static let page = 50
 
     /// The client's name for the query.
     let id: String
     let query: LiveQuery
-    /// The number where its client stood.
+    /// The number up to which the client knows the inbox.
     private let after: UInt64?
     private let reset: LiveReset?
     private let owner: InboxOwner
@@ -30,11 +30,12 @@ final class InboxFeed: Sendable {
     private struct State {
         var task: Task<Void, Never>?
         var isOver = false
-        /// Where it began, if it leaves out what there was.
+        /// The number at which it began, if the query leaves out existing notifications.
         var begun: UInt64?
     }
 
-    /// Prepares to tell client `number` at `hub`, for as long as the container keeps notifications.
+    /// Creates a feed for client `number` at `hub`; it runs while the container keeps
+    /// notifications.
     init(
         _ declared: DeclaredQuery, of identity: LiveIdentity, to number: UInt64,
         at hub: any LiveHub,
@@ -54,20 +55,20 @@ final class InboxFeed: Sendable {
         self.store = store
     }
 
-    /// The number after which it began; `nil` is the beginning of what is kept.
+    /// The number after which the feed began; `nil` is the beginning of what is kept.
     var start: UInt64? {
         if let after { return after }
         return state.withLock { $0.begun }
     }
 
-    /// Tells what there is, and goes on until it is ended.
+    /// Sends what there is, and then sends new notifications until the feed ends.
     func begin() async {
-        // Asked for before anything is read, so that nothing comes between.
+        // Subscribed before anything is read, so that no notification is missed in between.
         let news = inboxes.inboxNews(of: owner)
         if let reset { tell(reset) }
         do {
             var place = try await beginning()
-            // Whoever polls is answered with what there is.
+            // The answer to a poll contains what there is at this point.
             let isComplete = try await tell(&place)
             let first = place
             let task = Task { [self] in await follow(news, from: first, isComplete) }
@@ -81,10 +82,10 @@ final class InboxFeed: Sendable {
         }
     }
 
-    /// Whether nothing more is told.
+    /// Whether the feed has ended.
     var isOver: Bool { state.withLock { $0.isOver } }
 
-    /// Ends it.
+    /// Ends the feed.
     func end() {
         let task = state.withLock { state in
             state.isOver = true
@@ -93,8 +94,11 @@ final class InboxFeed: Sendable {
         task?.cancel()
     }
 
-    /// Where it begins: at the client's place, at the oldest that is kept, or at the end, which the
-    /// client is told, so that it misses nothing if it comes back before the first notification.
+    /// Returns the number at which to begin: the client's place, the oldest kept notification, or
+    /// the end.
+    ///
+    /// The client is told where the end is, so that it misses nothing if it returns before the
+    /// first notification.
     private func beginning() async throws -> UInt64 {
         if let after { return after }
         guard query.beginning == .none, reset == nil else { return 0 }
@@ -111,7 +115,7 @@ final class InboxFeed: Sendable {
         return place
     }
 
-    /// By what a client goes on after the notification of this number.
+    /// Returns the token with which a client continues after the notification of this number.
     private func token(_ sequence: UInt64) -> JSONValue {
         .string(NotificationToken(sequence: sequence).text(owner: owner, store: store))
     }
@@ -142,12 +146,12 @@ final class InboxFeed: Sendable {
         }
     }
 
-    /// Tells what comes after `place`; says whether that is all.
+    /// Sends the next page after `place`; returns whether that is all.
     private func tell(_ place: inout UInt64) async throws -> Bool {
         guard try await isKept() else { throw Self.keptNoMore }
         let reading = try await inboxes.notifications(request(after: place))
         guard case .page(let notifications, let next, let isComplete) = reading else {
-            // What came after it is kept no longer.
+            // The notification at `place` is no longer kept.
             tell(.expired)
             place = 0
             return false
@@ -165,10 +169,10 @@ final class InboxFeed: Sendable {
         return isComplete
     }
 
-    /// Says that it begins with the oldest that is kept.
+    /// Tells the client that the feed begins with the oldest kept notification.
     ///
-    /// And where that is: a poll is answered with this alone, and who came back with the place of
-    /// before would be told the same again and again.
+    /// The frame `place` gives the new place: a poll may be answered with these frames alone, and a
+    /// client that returned with its old place would get the same answer again and again.
     private func tell(_ reset: LiveReset) {
         let frames = [
             LiveFrame(["type": "reset", "id": .string(id), "reason": .string(reset.rawValue)]),

@@ -3,21 +3,20 @@ import Live
 import RelayModel
 import Synchronization
 
-/// What the queries of connected clients weigh, in accounts that count together with those of saved
-/// conditions.
+/// Charges the queries of connected clients to the accounts that also count saved conditions.
 ///
-/// The same condition of one user counts once, over however many connections it is asked for: it is
-/// one group. A query is charged from the set that brings it until its client edits it away, or
-/// goes.
+/// The same condition of one user counts once, however many connections declare it, because it is
+/// one group. A query is charged from the set that declares it until its client removes it, or
+/// disconnects.
 final class LiveAccounts: Sendable {
-    /// One user's condition.
+    /// A condition of one user.
     struct Entry: Sendable, Hashable {
         let weight: ConditionWeight
         let container: ContainerKey
         let owner: UserID
         let type: RecordType?
 
-        /// What a query weighs; `nil` where that is nothing.
+        /// Creates the entry of a query; `nil` if its cost is negligible.
         init?(_ subscription: Subscription, _ cost: PredicateCost) {
             weight = ConditionWeight(cost, in: subscription)
             guard weight.isNoticeable else { return nil }
@@ -42,7 +41,7 @@ final class LiveAccounts: Sendable {
         self.indexes = indexes
     }
 
-    /// Whether a user is charged for a condition already.
+    /// Returns whether the user is charged for a condition already, or the condition is free.
     func isCharged(_ entry: Entry?) -> Bool {
         entry.map { entry in uses.withLock { $0[entry] != nil } } ?? true
     }
@@ -58,7 +57,7 @@ final class LiveAccounts: Sendable {
         }
     }
 
-    /// Ends that.
+    /// Ends the charges of queries.
     func leave(_ entries: some Collection<Entry>) {
         guard !entries.isEmpty else { return }
         uses.withLock { uses in

@@ -2,10 +2,10 @@ import Live
 import RelayModel
 import Storage
 
-/// Who is connected, and what is shown to whom.
+/// The operator's calls that list connected clients and groups.
 struct LiveAdministration: AdministrationTable {
     let registry: any ContainerRegistry
-    /// `nil` where nothing is followed.
+    /// `nil` if the relay does not follow the log.
     let present: LiveAccess?
 
     var routes: [AdministrationRoute] {

@@ -1,25 +1,25 @@
 import RelayModel
 import Synchronization
 
-/// Bounds what waits to be taken by all connected clients together.
+/// Bounds what all connected clients together leave untaken.
 ///
-/// A poll may leave 32 MiB untaken, as may a socket of what it is told when it comes back, and one
-/// user has fifty: so many would fill the memory.
-/// Beyond the bound somebody ends, of the container for which most waits, in it of the user, and of
-/// that user's streams the longest: nobody pays for what others leave untaken.
+/// A poll may leave 32 MiB untaken, and so may a socket when it catches up. A user may have fifty
+/// of them, which together would fill the memory. Beyond the bound one stream ends: the longest one
+/// of the user with the most in the container with the most. So clients do not pay for what others
+/// leave untaken.
 ///
-/// Concurrency: a lock around numbers; nobody is called while it is held.
+/// Concurrency: a lock around numbers; no other code is called while it is held.
 final class LiveBacklog: Sendable {
     /// Ends a stream.
     typealias End = @Sendable () -> Void
 
-    /// Whose streams are counted together.
+    /// The owner of streams that are counted together.
     struct Party: Sendable, Hashable {
         let container: ContainerKey
         let user: UserID
     }
 
-    /// What is counted: who has less waiting is not known here, and costs nothing.
+    /// The unit of counting; smaller amounts are not reported, and so cost nothing.
     static let bytesOfStep = 256 * 1024
 
     private struct Line {
@@ -46,7 +46,7 @@ final class LiveBacklog: Sendable {
             if containers[party.container] == 0 { containers[party.container] = nil }
         }
 
-        /// Who ends first.
+        /// The end of the stream that ends first.
         var longest: End? {
             guard let container = containers.max(by: { $0.value < $1.value })?.key else {
                 return nil
@@ -67,8 +67,8 @@ final class LiveBacklog: Sendable {
 
     /// Notes how much waits for a stream.
     ///
-    /// - Returns: What ends one of them, this one perhaps, if all is too much; it is to be called
-    ///   with no lock held.
+    /// - Returns: A closure that ends a stream, perhaps this one, if the total is too much; call it
+    ///   without holding a lock.
     func note(
         _ id: ObjectIdentifier, of party: Party, _ steps: Int, end: @escaping End
     ) -> End? {
@@ -78,6 +78,6 @@ final class LiveBacklog: Sendable {
         }
     }
 
-    /// How many bytes are known to wait, rounded down for each stream.
+    /// The number of reported bytes, rounded down for each stream.
     var bytes: Int { state.withLock { $0.steps } * Self.bytesOfStep }
 }

@@ -1,39 +1,41 @@
 import Live
 import RelayModel
 
-/// What connected clients may take of the relay.
+/// The limits on what connected clients may take of the relay.
 package struct LiveBounds: Sendable, Hashable {
-    /// What the engine reads and keeps for them.
+    /// The limits of the engine.
     var engine = LiveSettings()
-    /// Connections, streams and polls at a time.
+    /// The number of connections, streams and polls at a time.
     var connections = 20_000
-    /// Those of one container; `nil` for all but a sixty-fourth.
+    /// The number for one container; `nil` for all but a sixty-fourth.
     var connectionsPerContainer: Int?
-    /// Those of one user.
+    /// The number for one user.
     var connectionsPerUser = 50
-    /// Queries of one set.
+    /// The number of queries in a set.
     var queriesPerSet = 100
-    /// Those who begin a connection or stream in a second.
+    /// The number of clients that may begin a connection or stream in one second.
     var hellosPerSecond = 1000
-    /// The longest that telling all of them to go takes.
+    /// The longest time for telling all clients to go.
     var drain = Duration.seconds(10)
-    /// The origins of the pages that may come in, in small letters; none for any.
+    /// The origins of admitted pages, in lower case; an empty set admits all.
     var allowedOrigins: Set<String> = []
 
-    /// The connections of one container: however many clients one has, another one's get in.
+    /// The connections of one container; there is always room for clients of other containers.
     var containerConnections: Int {
         min(connections, connectionsPerContainer ?? Self.share(of: connections))
     }
 
-    /// The same where the listener of clients takes `count` connections: live clients stay, and
-    /// what is left of them is for those who ask and go, change sources above all.
+    /// Returns the limits for a listener that takes `count` connections.
+    ///
+    /// Live clients stay connected, so some connections are left for short requests, above all
+    /// those of change sources.
     func besideRequests(_ count: Int) -> LiveBounds {
         var bounds = self
         bounds.connections = min(connections, count - max(1, count / 32))
         return bounds
     }
 
-    /// What one is told for whom there is no room.
+    /// Returns the error for a client for whom there is no room.
     func end(refusing reason: LiveRefusals.Reason) -> LiveEnd {
         switch reason {
         case .connectionsPerUser:
@@ -58,32 +60,33 @@ package struct LiveBounds: Sendable, Hashable {
         }
     }
 
-    /// What one container has of what all share: all but a sixty-fourth.
+    /// Returns one container's share of a shared limit: all but a sixty-fourth.
     static func share(of count: Int) -> Int { count - count / 64 }
 
-    /// Whether a page may come in, by the `Origin` of its browser; other programs send none.
+    /// Returns whether a page is admitted by the `Origin` of its browser; other programs send none.
     func admits(origin: String?) -> Bool {
         guard let origin, !allowedOrigins.isEmpty else { return true }
         return allowedOrigins.contains(origin.lowercased())
     }
 }
 
-/// Who began a connection in the second that is now.
+/// Counts the clients that begin a connection in the current second.
 ///
-/// So many are taken, so that the return of all after a start is no stampede; the others are told
-/// seconds in which there is room for them. One container has all but a sixty-fourth of the
-/// room.
+/// The number is limited, so that the return of all clients after a start is no stampede. The
+/// others are told to come back in a second that has room for them. One container may take all but
+/// a sixty-fourth of the room.
 struct LiveNewcomers: Sendable {
-    /// The most seconds that anybody is told to stay away.
+    /// The maximum number of seconds that a client is told to stay away.
     static let mostPatience: Int64 = 60
 
     private var second = Int64.min
     private var count: Int64 = 0
     private var counts: [ContainerKey: Int64] = [:]
 
-    /// Counts one of `container` who comes at `moment`.
+    /// Counts a client of `container` that comes at `moment`.
     ///
-    /// - Returns: The seconds to stay away, where `most` have come in this second.
+    /// - Returns: The seconds to stay away, if `most` clients have come in this second; otherwise
+    ///   `nil`.
     mutating func take(
         at moment: Timestamp, of container: ContainerKey, most: Int
     ) -> Int64? {
@@ -92,7 +95,7 @@ struct LiveNewcomers: Sendable {
         let own = counts[container, default: 0]
         counts[container] = own + 1
         var late = own / Int64(LiveBounds.share(of: most))
-        // Who is too many of their own container takes no other's place.
+        // A client beyond its container's share takes no room of other containers.
         if late == 0 {
             late = count / Int64(most)
             count += 1

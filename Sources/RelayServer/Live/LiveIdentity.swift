@@ -2,34 +2,34 @@ import Live
 import RelayModel
 import Storage
 
-/// Who stands behind a connection, as its `hello` has proven.
+/// The identity behind a connection, as its `hello` has proven it.
 struct LiveIdentity: Sendable {
     /// The settings of the container.
     let settings: ContainerSettings
     /// The user; for a server that names none, the identity of its key.
     let user: UserID
-    /// Whether a user was named.
+    /// Whether a user was named, rather than derived from a key.
     let namesUser: Bool
-    /// The device, which `by` names and which may be left out of what it does itself.
+    /// The device; frames name it in `by`, and its own changes may be left out for it.
     let device: DeviceID?
-    /// Whether it is a server of the application's own.
+    /// Whether it is a server of the application itself.
     let isServer: Bool
-    /// The access key.
+    /// The ID of the access key.
     let keyID: String
     /// The session of the user's token.
     let session: UUIDBytes?
-    /// When the user's token ends.
+    /// The time at which the user's token ends.
     var endsAt: Timestamp?
-    /// How records are written.
+    /// The form in which records are written.
     let form: LiveForm
-    /// Whether a server signs as itself, and so is shown the public database alone.
+    /// Whether a server signs as itself, and so sees only the public database.
     var isSigned = false
 
-    /// What it may read.
+    /// The reader whose read rules apply.
     var reader: LiveReader { isServer ? .server : .user(user) }
 
-    /// What stays of it under another token of the same user: the device, and how records are
-    /// written.
+    /// Returns the identity under another token of the same user; the device and the form of
+    /// records stay.
     func renewed(by other: LiveIdentity) -> LiveIdentity {
         LiveIdentity(
             settings: other.settings, user: user, namesUser: namesUser, device: device,
@@ -38,9 +38,9 @@ struct LiveIdentity: Sendable {
     }
 }
 
-/// Why a connection ends, with the code of RFC 6455 or of the application's range.
+/// The reason for which a connection ends, with a code of RFC 6455 or of the application range.
 struct LiveEnd: Error, Sendable {
-    /// The codes by which programs tell ends apart (docs/live.md).
+    /// The codes by which programs distinguish ends (docs/live.md).
     enum Code: UInt16, Sendable {
         case done = 1000
         case goingAway = 1001
@@ -59,7 +59,7 @@ struct LiveEnd: Error, Sendable {
     let code: Code
     let error: APIError
 
-    /// Whether a client should come back.
+    /// Whether the client should come back.
     var reconnects: Bool {
         switch code {
         case .done, .notUnderstood, .forbidden, .taken, .tooLarge: false
@@ -72,21 +72,21 @@ struct LiveEnd: Error, Sendable {
         self.error = error
     }
 
-    /// The user token has ended.
+    /// The end of the user token's validity.
     static let tokenEnded = LiveEnd(
         .unauthorized,
         APIError(
             .authenticationRequired, "the user token has ended",
             details: ["liveError": "tokenExpired"]))
 
-    /// A frame is longer than one may be.
+    /// A frame that exceeds the length limit.
     static let tooLong = LiveEnd(
         .tooLarge,
         APIError(
             .quotaExceeded,
             "a frame has at most \(LiveSession.frameBytes) bytes; \"hello\" \(StrangerBytes.most)"))
 
-    /// What refuses a `hello`, for programs by the words that end a connection later.
+    /// Creates the end for a refused `hello`, with the same words for programs as for later ends.
     init(refusing error: any Error) {
         var mapped = ErrorMapping(error).apiError
         if mapped.details["liveError"] == nil {
@@ -106,7 +106,7 @@ struct LiveEnd: Error, Sendable {
         }
     }
 
-    /// The last frame.
+    /// Returns the connection's last frame.
     func bye(uuid: String) -> LiveFrame {
         var object: JSONObject = ["type": "bye", "code": .integer(Int64(code.rawValue))]
         object.members += error.json(uuid: uuid).members
@@ -116,7 +116,7 @@ struct LiveEnd: Error, Sendable {
 }
 
 extension Revocation {
-    /// Whether a connection stands on what was revoked.
+    /// Returns whether a connection depends on what was revoked.
     func concerns(_ identity: LiveIdentity) -> Bool {
         switch self {
         case .session(let session, let container):
@@ -131,7 +131,7 @@ extension Revocation {
         }
     }
 
-    /// What those are told who have to go.
+    /// The end of the connections that depend on what was revoked.
     var end: LiveEnd {
         if case .schema = self {
             return LiveEnd(.notNow, APIError(.tryAgainLater, reason, retryAfter: 1))
@@ -149,7 +149,7 @@ extension Revocation {
 }
 
 extension LiveEnd {
-    /// What ends a connection whose frames cannot be read.
+    /// Creates the end of a connection whose frames cannot be read.
     init(_ violation: WebSocketReader.Violation) {
         switch violation {
         case .tooLong: self = .tooLong

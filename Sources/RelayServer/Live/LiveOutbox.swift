@@ -1,12 +1,13 @@
 import Live
 import NIOCore
 
-/// What waits to go out to one client, in order.
+/// The queue of what goes out to one client.
 ///
-/// A result waits as it is: its frames are made one by one, once there is room for them. So does a
-/// frame of its own, whose text it may have in common with others who come back.
+/// A result waits as a whole, and its frames are made one by one once there is room for them. A
+/// frame for this client alone is also kept as it is, because it may share its text with frames for
+/// other returning clients.
 struct LiveOutbox<Piece: Sendable>: Sendable {
-    /// Results stand apart, so that an entry has the size of a piece.
+    /// An entry; results are stored indirectly, so that an entry is no larger than a piece.
     private enum Entry {
         case piece(Piece)
         case frame(LiveFrame)
@@ -14,18 +15,18 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
         indirect case mark(LiveMark)
     }
 
-    /// The bytes of the pieces that wait; those of results do not count.
+    /// The bytes of the waiting pieces and frames, without results.
     private(set) var bytes = 0
-    /// What the results take that wait, of which nothing is written.
+    /// The bytes that the waiting results keep in memory; their frames are not written yet.
     private(set) var resultBytes = 0
-    /// Those of its own frames among them.
+    /// The bytes of the frames for this client alone, which are part of `bytes`.
     private(set) var ownBytes = 0
-    /// With room for one, which is all that most connections ever have waiting.
+    /// The entries; most connections never have more than one waiting, so there is room for one.
     private var entries = CircularBuffer<Entry>(initialCapacity: 1)
     private let make: @Sendable (LiveFrame) -> Piece
     private let size: @Sendable (Piece) -> Int
 
-    /// Makes pieces of frames by `make`, each of `size` bytes.
+    /// Creates a queue that makes pieces of frames by `make`, each of `size` bytes.
     init(
         _ make: @escaping @Sendable (LiveFrame) -> Piece,
         size: @escaping @Sendable (Piece) -> Int
@@ -56,7 +57,7 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
         entries.append(.result(result, weight: weight))
     }
 
-    /// Weighs the results anew: as what they show is replaced they take more.
+    /// Weighs the results again; they take more memory when what they show has been replaced.
     mutating func weighResults() {
         guard resultBytes > 0 else { return }
         resultBytes = 0
@@ -68,12 +69,12 @@ struct LiveOutbox<Piece: Sendable>: Sendable {
         }
     }
 
-    /// Has `mark` reached once all before it has been taken.
+    /// Reaches `mark` once everything before it has been taken.
     mutating func append(_ mark: LiveMark) {
         if entries.isEmpty { mark.reach() } else { entries.append(.mark(mark)) }
     }
 
-    /// The next piece; `nil` when nothing waits.
+    /// Removes and returns the next piece; `nil` if nothing waits.
     mutating func next() -> Piece? {
         while let first = entries.popFirst() {
             switch first {

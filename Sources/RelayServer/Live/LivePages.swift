@@ -1,8 +1,8 @@
 import EmbeddedFiles
 
-/// The web client, and a page that shows it: files that are in the executable.
+/// The web client and the page that demonstrates it, as files in the executable.
 enum LivePages {
-    /// What a page of the relay's own may do: nothing but what the relay itself serves.
+    /// The Content-Security-Policy of the pages: they may load only what the relay itself serves.
     private static let policy = "default-src 'self'; frame-ancestors 'none'"
 
     static var routes: [RelayRoute] {
@@ -20,12 +20,12 @@ enum LivePages {
         }
     }
 
-    /// The web client as pages load it: without the lines of comment and the indentation, which are
-    /// for whoever reads its source.
+    /// The web client as pages load it, without comment lines and indentation, which only readers
+    /// of the source need.
     static let client = uncommented(EmbeddedFile("belfry-live.js").bytes)
 
-    /// A script without indentation, and without the lines that are nothing but comment; it has no
-    /// text of several lines.
+    /// Returns a script without indentation and without the lines that consist only of a comment;
+    /// the script must not contain multi-line strings.
     static func uncommented(_ text: [UInt8]) -> [UInt8] {
         let comment = Array("//".utf8)
         return Array(

@@ -2,27 +2,27 @@ import Delivery
 import RelayModel
 import Synchronization
 
-/// Which devices are connected, and which pushes wait for what their connections prove
+/// Tracks which devices are connected, and which pushes wait for proof from their connections
 /// ([decision 77](docs/decisions/0077-seen-over-a-connection.md)).
 ///
-/// A connection is a device's by the user whose token it has shown, and by the device that its
-/// `hello` names: nobody can hold back anybody else's pushes. Concurrency: a lock around the
-/// tables; nobody is called while it is held.
+/// A connection counts for a device by the user whose token it has shown and the device that its
+/// `hello` names. So a client cannot hold back another user's pushes. Concurrency: a lock around
+/// the tables; no other code is called while it is held.
 final class LivePresence: DevicePresence {
-    /// Deliveries that wait for one device at a time.
+    /// The number of deliveries that may wait for one device.
     static let mostForDevice = 256
-    /// Those that wait for all.
+    /// The number of deliveries that may wait in all.
     static let most = 16_384
-    /// When a wait that nobody ended is forgotten: what it was for has ended otherwise.
+    /// The age at which a forgotten wait is removed; its delivery has ended in another way.
     private static let oblivion = Duration.seconds(60)
-    /// Those are looked for no more often than this, because all are looked at.
+    /// The interval between searches for forgotten waits, because a search visits all waits.
     private static let oblivionPause = Duration.seconds(1)
 
-    /// Whose connection it is: a page may have several tokens, and be one client.
+    /// The client behind a device; a page may have several device tokens and is still one client.
     struct Place: Hashable, Sendable {
         private let container: ContainerKey
         private let owner: UserID
-        /// The bytes of its name: two spellings of one letter are two clients.
+        /// The bytes of the client's name: two Unicode spellings of one letter are two clients.
         private let client: [UInt8]
 
         init(_ container: ContainerKey, _ owner: UserID, _ device: DeviceID) {
@@ -42,13 +42,13 @@ final class LivePresence: DevicePresence {
         let position: LogPosition
     }
 
-    /// Has a connection prove that it has told of changes.
+    /// Asks a connection to prove that it was sent changes.
     typealias Ask = @Sendable ([Question]) -> Void
 
     private struct Wait {
         let place: Place
         let since: Timestamp
-        /// The connections that may still prove it; `nil` before they were asked.
+        /// The connections that may still prove it; `nil` before they are asked.
         var hopes: Set<UInt64>?
         var isSeen = false
     }
@@ -56,13 +56,13 @@ final class LivePresence: DevicePresence {
     private struct State {
         var connections: [Place: [UInt64: Ask]] = [:]
         var waits: [DeliveryID: Wait] = [:]
-        /// How many of them each place has.
+        /// The number of waits for each place.
         var counts: [Place: Int] = [:]
         var decided: [DeliveryID] = []
-        /// When waits were looked for last that nobody ended.
+        /// The time of the last search for forgotten waits.
         var forgot: Timestamp?
 
-        /// Makes room by what nobody ended.
+        /// Removes forgotten waits, to make room.
         mutating func forget(at now: Timestamp) {
             if let forgot, forgot <= now, now < forgot.advanced(by: oblivionPause) { return }
             forgot = now
@@ -77,7 +77,8 @@ final class LivePresence: DevicePresence {
             return wait
         }
 
-        /// One connection will prove nothing; says whether it was the last that might.
+        /// Notes that one connection will prove nothing; returns whether it was the last that
+        /// might.
         mutating func giveUp(_ delivery: DeliveryID, on number: UInt64) -> Bool {
             guard waits[delivery]?.isSeen == false,
                 waits[delivery]?.hopes?.remove(number) != nil,
@@ -94,12 +95,12 @@ final class LivePresence: DevicePresence {
 
     // MARK: Connections
 
-    /// A device is connected, by the connection of this number.
+    /// Adds a connection of a device.
     func enter(_ place: Place, _ number: UInt64, ask: @escaping Ask) {
         state.withLock { $0.connections[place, default: [:]][number] = ask }
     }
 
-    /// The connection has gone, or nothing is to be expected of it.
+    /// Removes a connection, because it is gone or can prove nothing any more.
     func leave(_ place: Place, _ number: UInt64) {
         let isNews = state.withLock { state in
             state.connections[place]?[number] = nil
@@ -114,8 +115,8 @@ final class LivePresence: DevicePresence {
         if isNews { news.continuation.yield() }
     }
 
-    /// A connection has told of what these deliveries tell, and has proven after that that it
-    /// lives.
+    /// Notes that a connection was sent the changes of these deliveries, and has since proven that
+    /// it is alive.
     func see(_ deliveries: some Sequence<DeliveryID>) {
         state.withLock { state in
             for id in deliveries where state.waits[id]?.isSeen == false {
@@ -126,7 +127,7 @@ final class LivePresence: DevicePresence {
         news.continuation.yield()
     }
 
-    /// A connection will not tell of what these deliveries tell.
+    /// Notes that a connection will not be sent the changes of these deliveries.
     func giveUp(_ deliveries: some Sequence<DeliveryID>, on number: UInt64) {
         let isNews = state.withLock { state in
             var isNews = false
@@ -169,7 +170,7 @@ final class LivePresence: DevicePresence {
                 let connections = state.connections[place] ?? [:]
                 state.waits[delivery.id]?.hopes = Set(connections.keys)
                 guard !connections.isEmpty else {
-                    // It went while the delivery was being kept.
+                    // The connection went away while the delivery was being stored.
                     state.decided.append(delivery.id)
                     isNews = true
                     continue

@@ -1,32 +1,33 @@
 import RelayModel
 import Storage
 
-/// What one connection proves for its device: that it was told of changes, and lived after that.
+/// The proof that one connection gives for its device: it was sent changes, and was alive after
+/// that.
 ///
-/// A ping that is sent behind what tells of a change is answered by nobody who has not read that
-/// (RFC 6455 sends frames in order). A value but for whom it reports to.
+/// RFC 6455 delivers frames in order, so a client that answers a ping has read the frames before
+/// it. This is a value, except that it reports to `presence`.
 struct LiveProof {
     private let place: LivePresence.Place
     private let number: UInt64
     private let presence: LivePresence
     private var told = ToldPositions()
-    /// Deliveries whose changes have not been told yet, and may be, the oldest first.
+    /// The deliveries whose changes may yet be sent, the oldest first.
     private var untold: [LivePresence.Question] = []
-    /// Those that were told, by the ping whose answer proves it.
+    /// The deliveries whose changes were sent, by the ping whose answer proves it.
     private var unproven: [(ping: UInt64, delivery: DeliveryID)] = []
     private var pings: UInt64 = 0
 
-    /// Nothing is told yet over the connection of this number.
+    /// Creates the proof of a connection that has been sent nothing yet.
     init(of place: LivePresence.Place, _ number: UInt64, to presence: LivePresence) {
         self.place = place
         self.number = number
         self.presence = presence
     }
 
-    /// Is asked about deliveries, after the connection was told everything up to their changes,
-    /// except for what comes from the inbox.
+    /// Asks for proof of deliveries, after the connection was sent everything up to their changes,
+    /// except from the inbox.
     ///
-    /// - Returns: What is to be pinged with, if there is something to prove.
+    /// - Returns: The payload of a ping, if there is something to prove.
     mutating func ask(
         _ questions: [LivePresence.Question], isTellingInbox: Bool
     ) -> [UInt8]? {
@@ -42,14 +43,14 @@ struct LiveProof {
             }
         }
         if !hopeless.isEmpty { presence.giveUp(hopeless, on: number) }
-        // Nobody waits for what is older: so many wait at a time.
+        // Only so many deliveries wait at a time, so older ones have ended.
         untold.removeFirst(max(0, untold.count - LivePresence.mostForDevice))
         return ping(for: proven)
     }
 
-    /// Notes changes that the connection is told of now.
+    /// Notes changes that the connection is being sent.
     ///
-    /// - Returns: What is to be pinged with, behind them, if there is something to prove.
+    /// - Returns: The payload of a ping to send behind them, if there is something to prove.
     mutating func note(told positions: [LogPosition]) -> [UInt8]? {
         for position in positions { told.note(position) }
         guard !untold.isEmpty else { return nil }
@@ -66,7 +67,7 @@ struct LiveProof {
         return (0..<8).map { UInt8(truncatingIfNeeded: pings >> (56 - 8 * UInt64($0))) }
     }
 
-    /// Takes the answer to a ping: what was told before that one was heard.
+    /// Takes the answer to a ping, which proves what was sent before that ping.
     mutating func take(pong bytes: [UInt8]) {
         guard bytes.count == 8, !unproven.isEmpty else { return }
         let answered = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -76,16 +77,16 @@ struct LiveProof {
         if !heard.isEmpty { presence.see(heard) }
     }
 
-    /// The connection has gone, or goes.
+    /// Ends the proof, because the connection goes or has gone.
     func end() {
         presence.leave(place, number)
     }
 }
 
 extension LivePresence.Place {
-    /// Whose connection it is by what it has proven; `nil` if it is no device's.
+    /// Creates the place of a connection; `nil` if it belongs to no device.
     ///
-    /// A server speaks for users, and is none of their devices.
+    /// A server acts for users, but is no device of theirs.
     init?(_ identity: LiveIdentity) {
         guard !identity.isServer, let device = identity.device else { return nil }
         self.init(identity.settings.key, identity.user, device)

@@ -1,25 +1,25 @@
 import NIOCore
 
-/// When a socket's client was heard last, and when it was spoken to.
+/// When the client of a socket was last heard, and when it was last sent something.
 ///
-/// A page says nothing by itself, and its browser answers nothing but pings. So whoever is told
-/// something all the time is asked by one too, or would be taken for one who has gone.
+/// A page sends nothing by itself, and its browser answers only pings. So even a client that is
+/// sent frames all the time is pinged; otherwise it would seem to have gone.
 struct LivePulse {
-    /// When something was heard of it, pongs included.
+    /// When the client was last heard, pongs included.
     var heard: NIODeadline
-    /// When something was said to it.
+    /// When the client was last sent something.
     var spoke: NIODeadline
 
     init(at now: NIODeadline) {
         (heard, spoke) = (now, now)
     }
 
-    /// Whether nothing was heard for so long that it has gone.
+    /// Returns whether the client was silent for so long that it must have gone.
     func isGone(at now: NIODeadline) -> Bool { now - heard > TimeAmount(LiveTimes.silence) }
 
-    /// Whether it is time to ask whether it is there.
+    /// Returns whether it is time to ping the client.
     func isQuiet(at now: NIODeadline) -> Bool { now - heard > TimeAmount(LiveTimes.heartbeat) }
 
-    /// Whether it is time to say how far everything has been told.
+    /// Returns whether it is time to tell the client how far everything has been sent.
     func isUntold(at now: NIODeadline) -> Bool { now - spoke > TimeAmount(LiveTimes.heartbeat) }
 }

@@ -6,11 +6,11 @@ import RelayModel
 extension LiveQueryReading {
     static let orderMembers = ["sortBy", "orderBy", "rules", "limit", "start", "end"]
 
-    /// Keys of one order, at most.
+    /// The maximum number of keys in an order.
     private static let maximumKeys = 3
-    /// Records of a limit, at most.
+    /// The maximum number of records in a limit.
     private static let maximumLimit = 1000
-    /// Bytes of the path to a child, at most: it is gone for each record.
+    /// The maximum length of the path to a child in bytes; the path is followed for each record.
     private static let maximumPathBytes = 1024
 
     /// Reads the order of a result, its bounds and its limit.
@@ -54,7 +54,7 @@ extension LiveQueryReading {
         }
     }
 
-    /// Whether an order may ask for a field: what was seen of a type so far forbids nothing.
+    /// Returns whether an order may use a field; an inferred schema forbids nothing.
     private func isSortable(_ field: String, _ definition: RecordTypeDefinition?) -> Bool {
         guard field.utf8.count <= Limits.maximumNameBytes else { return false }
         if definition?.isInferred == true { return true }
@@ -91,8 +91,8 @@ extension LiveQueryReading {
         return LiveBound(value, isIncluded: try bound.bool("isIncluded") ?? true)
     }
 
-    /// Refuses a bound of another kind than the field has: all of the field's values would stand
-    /// before it, or all behind.
+    /// Refuses a bound whose kind differs from the field's, because all values of the field would
+    /// come before it, or all after it.
     private func checkKind(
         of value: FieldValue, in field: String, _ bound: JSONReader,
         _ definition: RecordTypeDefinition?
@@ -111,7 +111,7 @@ extension LiveQueryReading {
         }
     }
 
-    /// The value of a bound, which may be `null`.
+    /// Returns the value of a bound, which may be `null`.
     private func value(of bound: JSONReader) throws -> FieldValue {
         let value = try bound.require("value", bound.object["value"])
         return try FieldValue(argument: value, path: bound.path(of: "value"))
@@ -159,8 +159,8 @@ extension LiveQueryReading {
         return query
     }
 
-    /// Refuses the key of a bound that is longer than any record's name: each record's is compared
-    /// with it, from end to end where both are digits.
+    /// Refuses a bound's key that is longer than any record name, because it is compared with each
+    /// record's key, completely if both consist of digits.
     private func checkName(
         _ name: String?, _ bound: JSONReader, _ member: String
     ) throws {
@@ -170,8 +170,8 @@ extension LiveQueryReading {
         }
     }
 
-    /// Refuses a range of booleans, as Wilddog does: between false and true there is nothing, and
-    /// what was meant is one of them.
+    /// Refuses a range of booleans, as Wilddog does: there is nothing between false and true, so
+    /// one of them was meant.
     private func checkTruth(_ query: FirebaseQuery, _ reader: JSONReader) throws {
         for (name, bound) in [("start", query.start), ("end", query.end)] {
             guard case .bool? = bound?.value, query.start?.value != query.end?.value else {

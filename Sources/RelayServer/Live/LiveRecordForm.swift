@@ -55,7 +55,7 @@ package final class LiveRecordForm: LiveWriting {
         origin.deviceID.map { name(of: $0, origin.userID) }
     }
 
-    /// How `by` names a device.
+    /// Returns the name of a device in the member `by`.
     func name(of device: DeviceID, _ user: UserID?) -> String {
         let text = "\(user?.rawValue ?? "")\u{0}\(device.client)"
         let code = HMAC<SHA256>.authenticationCode(for: Array(text.utf8), using: secret)

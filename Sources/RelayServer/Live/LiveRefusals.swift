@@ -1,27 +1,27 @@
 import CoreMetrics
 import Metrics
 
-/// Counts the live clients who are not let in, by what refused them, and those who are ended.
+/// Counts the live clients that are refused, by reason, and those that the relay ends, by code.
 struct LiveRefusals: Sendable {
-    /// What refuses a client.
+    /// The reason for refusing a client.
     enum Reason: String, Sendable {
-        /// What asks for a WebSocket, asks wrongly.
+        /// The request for a WebSocket is malformed.
         case upgrade
-        /// A page that may not connect.
+        /// The page may not connect.
         case origin
-        /// The end of the relay.
+        /// The relay is shutting down.
         case closing
-        /// What a `hello` brings proves nobody.
+        /// The credentials of a `hello` are not valid.
         case credentials
-        /// A `hello` comes too often by its address, key or user.
+        /// The address, key or user has said `hello` too often.
         case rate
-        /// A `hello` is wrong otherwise, or cannot be worked now.
+        /// A `hello` is wrong in another way, or cannot be worked now.
         case hello
-        /// So many may begin in a second.
+        /// Too many clients have begun in this second.
         case hellosPerSecond
         case connections, connectionsPerContainer, connectionsPerUser
 
-        /// Why what a `hello` brings is refused.
+        /// Creates the reason for which a `hello` is refused.
         init(refusing end: LiveEnd) {
             switch end.code {
             case .unauthorized, .forbidden: self = .credentials
@@ -44,7 +44,7 @@ struct LiveRefusals: Sendable {
         ).increment()
     }
 
-    /// Counts one who was let in and is ended by the relay.
+    /// Counts a client that was admitted and is ended by the relay.
     func count(ended end: LiveEnd) {
         Counter(
             label: "belfry_live_ends_total", dimensions: [("code", "\(end.code.rawValue)")],

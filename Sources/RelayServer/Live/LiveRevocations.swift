@@ -1,27 +1,28 @@
 import RelayModel
 
-/// What was revoked last.
+/// The latest revocations.
 ///
-/// Who is being let in while that happens is not found among those who are in: whether it may be
-/// was asked before.
+/// A client that is just being admitted is not among the connected ones when a revocation ends
+/// these. It was checked before the revocation, so it has to be checked against these again.
 struct LiveRevocations: Sendable {
-    /// How many are remembered, at least.
+    /// The minimum number of remembered revocations.
     private static let kept = 1024
 
-    /// How many there were.
+    /// The number of revocations so far.
     private(set) var count: UInt64 = 0
-    /// The last ones, in order.
+    /// The latest revocations, in order.
     private var recent: [Revocation] = []
 
     mutating func note(_ revocation: Revocation) {
-        // Under another schema queries are judged by themselves.
+        // A new schema is checked for each query by itself.
         if case .schema = revocation { return }
         count += 1
         recent.append(revocation)
         if recent.count > 2 * Self.kept { recent.removeFirst(Self.kept) }
     }
 
-    /// What ends one who was found good when there had been `mark` of them; `nil` for nothing.
+    /// Returns the end of a client that was admitted when there were `mark` revocations; `nil` if
+    /// it may stay.
     func end(of identity: LiveIdentity, since mark: UInt64) -> LiveEnd? {
         let news = count - min(mark, count)
         guard news <= UInt64(recent.count) else {

@@ -5,14 +5,14 @@ import ServiceLifecycle
 import Storage
 import Synchronization
 
-/// The ways in for clients that cannot hold a WebSocket: a stream of server-sent events, and polls.
+/// The routes for clients that cannot hold a WebSocket: streams of server-sent events, and polls.
 struct LiveRoutes: Sendable {
-    /// `nil` where nothing is followed.
+    /// `nil` if the relay does not follow the log.
     let present: LiveAccess?
     let clock: any Clock<Duration>
 
     private static let path = "/live/1/{container}/{environment}"
-    /// How long a poll is held, at most.
+    /// The maximum number of seconds for which a poll is held.
     private static let mostWait: Int64 = 25
 
     var routes: [RelayRoute] {
@@ -40,11 +40,11 @@ struct LiveRoutes: Sendable {
         ]
     }
 
-    /// Answers a request that opens no WebSocket where they are opened: most often what passes it
-    /// on, as nginx does unless told otherwise, has left out that it asks for one.
+    /// Answers a request at the path of WebSockets that does not open one.
     ///
-    /// No 426: its `Upgrade` is forbidden in HTTP/2, and nginx hands it to browsers there, which
-    /// show nothing of such an answer.
+    /// Most often a proxy has removed the header fields that ask for it, as nginx does by default.
+    /// The status is not 426, because its `Upgrade` field is forbidden in HTTP/2: nginx passes it
+    /// to browsers, and these show nothing of such an answer.
     private static func missedUpgrade(_ request: RelayRequest) -> RelayAnswer {
         let error = APIError(
             .badRequest,
@@ -63,8 +63,7 @@ struct LiveRoutes: Sendable {
         }
     }
 
-    /// What answers one who is let in, whose right to be was asked for when so much had been
-    /// revoked.
+    /// Answers an admitted request; `mark` is the number of revocations when it was admitted.
     private typealias Respond =
         @Sendable (RelayRequest, HeadAdmission, _ mark: UInt64) async throws -> RelayAnswer
 
@@ -80,7 +79,7 @@ struct LiveRoutes: Sendable {
         if key.kind == .apiToken, Authenticator.userToken(of: head) == nil {
             return stranger(of: container, respond)
         }
-        // A signature covers the body, and has proven nothing before that is there.
+        // A signature covers the body, and so proves nothing before the body has arrived.
         let isSigned = key.kind == .serverToServer
         let party: QueryParty
         if isSigned {
@@ -96,8 +95,8 @@ struct LiveRoutes: Sendable {
         }
     }
 
-    /// Whoever brings the credentials in the body is judged by them; of strangers no more is read
-    /// than those need, and a set of some size.
+    /// Returns the admission for a request with credentials in its body; no more is read than the
+    /// credentials and a set of moderate size need.
     private func stranger(
         of container: ContainerSettings?, _ respond: @escaping Respond
     ) -> RelayRoute.Admission {
@@ -107,11 +106,11 @@ struct LiveRoutes: Sendable {
         }
     }
 
-    /// Answers a whole request: much may have happened while its body came.
+    /// Answers a complete request; much may have changed while its body arrived.
     private func answer(
         _ request: RelayRequest, by party: QueryParty, isCounted: Bool, _ respond: Respond
     ) async throws -> RelayAnswer {
-        // Who a stranger is stands in the body.
+        // The body of a stranger says who it is.
         let request = try named(
             await access.clients.bodies.parsed(request, of: request.containerKey(), by: party))
         let mark = try access.revocations
@@ -144,12 +143,13 @@ struct LiveRoutes: Sendable {
         }
     }
 
-    /// What is refused as everywhere, with what a socket's last frame says of it for programs.
+    /// Returns the usual refusal, with the words for programs that a socket's last frame would
+    /// have.
     private static func explained(_ refusal: AuthenticationRefusal) -> ExplainedRefusal {
         ExplainedRefusal(refusal: refusal, apiError: LiveEnd(refusing: refusal).error)
     }
 
-    /// The request with the credentials that its body brings.
+    /// Returns the request with the credentials from its body.
     private func named(_ request: RelayRequest) throws -> RelayRequest {
         var named = request
         let body = try request.jsonBody()
@@ -174,7 +174,7 @@ struct LiveRoutes: Sendable {
         }
     }
 
-    /// Lets a stream's client in, and works its set.
+    /// Admits the client of a stream, and works its set.
     private func open(
         _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> (LiveSession, StreamHub, LiveIdentity) {
@@ -187,13 +187,13 @@ struct LiveRoutes: Sendable {
         }
         let (session, hub, identity) = try await begin(request, admission)
         session.lag(at: hub)
-        // First, so that a schema that changes while the set is worked ends it.
+        // Noted first, so that a schema that changes while the set is worked ends the stream.
         try note(session, at: hub, of: identity, since: mark)
         if let set { await session.declare(set, identity) }
         return (session, hub, identity)
     }
 
-    /// Notes a stream, so that it can be ended, unless it should have been while it was let in.
+    /// Notes a stream, so that it can be ended, unless it was revoked while it was being admitted.
     private func note(
         _ session: LiveSession, at hub: StreamHub, of identity: LiveIdentity, since mark: UInt64
     ) throws {
@@ -212,7 +212,7 @@ struct LiveRoutes: Sendable {
         let retry = Mutex<[UInt8]?>(Array("retry: \(1000 + number % 2000)\n\n".utf8))
         var answer = RelayAnswer(status: 200)
         answer.contentType = "text/event-stream"
-        // Proxies hold streams back unless they are told not to.
+        // Proxies buffer streams unless they are told not to.
         answer.headers[.acceleratorBuffering] = "no"
         answer.stream = AnswerStream(onEnd: end) {
             let first = retry.withLock { retry in
@@ -227,7 +227,7 @@ struct LiveRoutes: Sendable {
 
     // MARK: Sessions of EventSource
 
-    /// Holds what `EventSource` cannot send.
+    /// Creates a session with what `EventSource` cannot send.
     private func hold(
         _ request: RelayRequest, _ admission: HeadAdmission, since mark: UInt64
     ) async throws -> RelayAnswer {
@@ -244,7 +244,7 @@ struct LiveRoutes: Sendable {
             ])
     }
 
-    /// Lets in who knows the secret of a session.
+    /// Admits a client that knows the secret of a session.
     private func admit(
         _ head: RelayRequest,
         _ respond:
@@ -261,7 +261,7 @@ struct LiveRoutes: Sendable {
             maximumBody: LiveSession.frameBytes
         ) { request in
             do {
-                // Its key is counted as that of every call.
+                // Its key is counted as for every call.
                 try await access.use(session.identity, countsKey: false)
                 return try await respond(session, request, mark)
             } catch let end as LiveEnd {
@@ -273,7 +273,7 @@ struct LiveRoutes: Sendable {
     private func listen(
         _ session: HeldSession, _ head: RelayRequest, since mark: UInt64
     ) async throws -> RelayAnswer {
-        // HEAD would take the place of the stream that is read, and show nobody what comes.
+        // A HEAD request would replace the open stream, and read nothing itself.
         guard head.method != "HEAD" else {
             throw RefusedMethod(method: head.method, allowed: "GET, OPTIONS")
         }
@@ -319,14 +319,14 @@ struct LiveRoutes: Sendable {
         let (session, hub, identity) = try await begin(request, admission)
         defer { session.end() }
         try access.streams.note(poll: session.number, of: identity)
-        // A set that is refused has nothing to come.
+        // After a refused set nothing else will come.
         if !(await session.declare(set, identity)) { hub.finish() }
         let release = Task { [clock] in
             try await clock.sleep(for: .seconds(wait))
             hub.release()
         }
         defer { release.cancel() }
-        // At an orderly end nobody is kept waiting by a poll, which comes back elsewhere.
+        // A graceful shutdown does not wait for a poll, whose client will ask elsewhere.
         await withGracefulShutdownHandler {
             await hub.waitForNews()
         } onGracefulShutdown: {
@@ -350,12 +350,12 @@ struct LiveRoutes: Sendable {
         return answer
     }
 
-    /// What is kept of a request for as long as its client is there: what says who it is.
+    /// Returns the part of a request that is kept while its client is there: who it is.
     static func kept(_ request: RelayRequest, by identity: LiveIdentity) -> RelayRequest {
         var kept = request
         kept.headers = LiveSockets.kept(request.headers)
         kept.json = nil
-        // What a server has signed is all of it.
+        // The signature of a server covers the whole body.
         if !identity.isServer { kept.body = [] }
         return kept
     }

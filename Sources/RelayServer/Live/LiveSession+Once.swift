@@ -3,7 +3,7 @@ import RelayModel
 import Storage
 
 extension LiveSession {
-    /// Sends a result once, or says why not.
+    /// Sends a result once, or a refusal.
     func get(_ reader: JSONReader, _ identity: LiveIdentity, counts: Bool) async {
         do {
             if counts { try await access.use(identity) }
@@ -29,7 +29,7 @@ extension LiveSession {
         }
     }
 
-    /// Says once all has been sent that was durable before, or why not.
+    /// Answers a fence once everything that was durable before has been sent, or refuses it.
     func fence(_ reader: JSONReader) async {
         do {
             let id = try reader.require("id", try reader.string("id"))
@@ -39,7 +39,7 @@ extension LiveSession {
         }
     }
 
-    /// Says why what was asked for by this name is refused.
+    /// Sends the refusal of the request with this name.
     func refuse(_ id: JSONValue?, _ error: APIError) {
         var object: JSONObject = ["type": "refused"]
         object["id"] = id
