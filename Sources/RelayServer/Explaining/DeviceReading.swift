@@ -3,22 +3,22 @@ import Fanout
 import RelayModel
 import Storage
 
-/// Reads what became of what one change owes by one subscription.
+/// Reads what became of the deliveries that one change owes because of one subscription.
 struct DeviceReading: Sendable {
     private let reading: ExplainReading
     private let change: PastChange
     private let judged: Explainer.Judged
-    /// The attempts of all of them.
+    /// The attempts of all these deliveries.
     private let receipts: [DeliveryID: [DeliveryReceipt]]
-    /// What the user's clients said of the change's notifications.
+    /// What the user's clients reported about the change's notifications.
     private let said: [ClientReceipt]
-    /// Whether some of what the change owes is still to be worked.
+    /// Whether some of what the change owes has not been worked yet.
     private let isInRanges: Bool
 
-    /// Attempts that are looked at.
+    /// The maximum number of receipts that are read.
     private static let mostReceipts = 10_000
 
-    /// Reads what they have in common.
+    /// Reads what the deliveries have in common.
     init(
         _ reading: ExplainReading, _ change: PastChange, _ judged: Explainer.Judged
     ) async throws {
@@ -43,7 +43,7 @@ struct DeviceReading: Sendable {
 
     private var registry: any ExplainService.Past { reading.service.registry }
 
-    /// What is known of one device.
+    /// Returns what is known about one device.
     func facts(of device: PastDevice) async throws -> DeviceFacts {
         var facts = DeviceFacts()
         if let ended = device.ended, !device.hears(change.position) {
@@ -80,7 +80,7 @@ struct DeviceReading: Sendable {
         return facts
     }
 
-    /// A delivery as it was sent after it had been held back, if it was sent for others too.
+    /// Returns a delivery in the form in which it was sent after a hold, if it stood for several.
     private func sent(
         _ owed: OwedDelivery, heldAt moment: Timestamp
     ) async throws -> OwedDelivery? {
@@ -90,11 +90,13 @@ struct DeviceReading: Sendable {
         return Digest(id: 0, deliveries: count, count: count, openedAt: at, newest: owed).delivery
     }
 
-    /// Digests that were held back with another, one after the other, at most.
+    /// The maximum length of a chain of digests.
     private static let mostDigests = 100
 
-    /// Reads by which delivery one was told that was held back with others: the last of a chain,
-    /// where the delivery of a digest found no place either and was put into the next.
+    /// Reads by which push a held delivery was told.
+    ///
+    /// If the push of a digest was held again, it became part of the next digest; the last one of
+    /// this chain counts.
     private func readDigests(
         of delivery: Delivery, heldAt moment: Timestamp, _ facts: inout DeviceFacts
     ) async throws {
@@ -120,7 +122,7 @@ struct DeviceReading: Sendable {
         }
     }
 
-    /// Reads what clients said of the push by which a delivery was told with others.
+    /// Reads what clients reported about the push that told of a delivery together with others.
     private func readClientOfTeller(
         of owed: OwedDelivery, to device: PastDevice, _ facts: inout DeviceFacts
     ) async throws {
@@ -134,19 +136,19 @@ struct DeviceReading: Sendable {
         facts.isClientOfTeller = facts.client != nil
     }
 
-    /// Whether a digest waits longer than its span: only quiet hours put it off.
+    /// Returns whether a digest waits longer than its span, which only quiet hours cause.
     private func isPutOff(_ fate: DigestFate?, heldAt moment: Timestamp) -> Bool {
         guard case .open(let until, _, .digest?)? = fate,
             let digest = judged.subscription?.version.subscription.kindness.digest
         else { return false }
-        // What came first waits for the span, and the rest for less; a second is for the clock's
-        // rounding.
+        // The first delivery waits for the whole span, and later ones for less. The extra second
+        // covers rounding of the clock.
         return until > moment.advanced(by: .seconds(digest.seconds + 1))
     }
 }
 
 private extension OutcomeJudge.Halt.Scope {
-    /// What is halted, as a sentence goes on.
+    /// The halt as part of a sentence.
     var halted: String {
         switch self {
         case .container(let environment):

@@ -1,48 +1,48 @@
 import RelayModel
 import Storage
 
-/// What somebody wants explained.
+/// A request for an explanation.
 struct ExplainQuestion: Sendable {
-    /// Which changes are meant.
+    /// The changes that are meant.
     enum Changes: Sendable, Hashable {
-        /// The one at this position.
+        /// The change at this position.
         case position(LogPosition)
-        /// The latest of one record.
+        /// The latest changes of one record.
         case record(RecordType, RecordName)
-        /// Those that a source sent under this ID of its own.
+        /// The changes that a source sent under this ID of its own.
         case sent(SourceName, webhookID: String)
-        /// The latest, whatever they are of.
+        /// The latest changes of any record.
         case latest
     }
 
-    /// Changes that are explained of one record, unless said otherwise.
+    /// The default number of changes to explain for one record.
     private static let fewChanges = 3
-    /// Changes that are explained at most.
+    /// The maximum number of changes to explain.
     static let mostChanges = 50
 
     /// The changes.
     var changes: Changes
-    /// The subscription; `nil` means all of the user's.
+    /// The subscription; `nil` means all subscriptions of the user.
     var subscription: SubscriptionID?
-    /// Whose subscriptions.
+    /// The owner of the subscriptions.
     var user: UserID?
-    /// The device; `nil` means all of the user's.
+    /// The device; `nil` means all devices of the user.
     var device: DeviceID?
-    /// The delivery; it says the rest.
+    /// The delivery; it determines everything else.
     var delivery: DeliveryID?
     /// The database; `nil` means that of the change.
     var database: DatabaseScope?
-    /// The zone of the record, where one is named; `nil` means every zone.
+    /// The zone of the record; `nil` means every zone.
     var zone: ZoneID?
-    /// How many changes.
+    /// The maximum number of changes.
     var limit: Int
 
-    /// Whether the changes are named by what a source sent.
+    /// Whether the changes are named by the ID of what a source sent.
     var namesWhatWasSent: Bool {
         if case .sent = changes { true } else { false }
     }
 
-    /// What is given, by whatever way.
+    /// The given parts, from a body or from query parameters.
     struct Parts {
         var position: UInt64?
         var recordType: RecordType?
@@ -58,9 +58,9 @@ struct ExplainQuestion: Sendable {
         var limit: Int?
     }
 
-    /// Understands what is given; `names` are those by which the caller gave it.
+    /// Creates a request from its parts; `names` are their names in the caller's request.
     ///
-    /// - Throws: 400 that says what is missing, or does not go together.
+    /// - Throws: 400 that says what is missing or contradictory.
     init(_ parts: Parts, names: Names) throws(APIError) {
         if parts.source != nil || parts.webhookID != nil {
             changes = try Self.sent(parts)
@@ -108,7 +108,7 @@ struct ExplainQuestion: Sendable {
         }
     }
 
-    /// What a source sent under an ID of its own.
+    /// Returns the changes that are named by a source and its own ID.
     private static func sent(_ parts: Parts) throws(APIError) -> Changes {
         guard let source = parts.source, let id = parts.webhookID else {
             let missing = parts.source == nil ? "source" : "webhookID"
@@ -133,7 +133,7 @@ struct ExplainQuestion: Sendable {
         return .sent(source, webhookID: id)
     }
 
-    /// What parts are called where they come from.
+    /// The names of parts that differ between body and query parameters.
     struct Names {
         let subscription, delivery: String
 
@@ -143,7 +143,7 @@ struct ExplainQuestion: Sendable {
 }
 
 extension ExplainQuestion {
-    /// Reads the body of a user's call.
+    /// Parses the body of a user's call.
     ///
     /// - Throws: `JSONContractError`, or 400.
     init(_ body: JSONReader, of user: UserID, in database: DatabaseScope) throws {
@@ -156,7 +156,7 @@ extension ExplainQuestion {
         parts.position = try body.position("position")
         parts.recordType = try body.identifier("recordType")
         parts.recordName = try body.identifier("recordName")
-        // Clients send it with every call; it means something where a record is named.
+        // Clients send it with every call; it has a meaning only if a record is named.
         if parts.recordName != nil, let value = body.value("zoneID") {
             parts.zone = try ZoneID(json: value, path: body.path(of: "zoneID"))
                 .implying(database.impliedOwner(user))
@@ -170,7 +170,7 @@ extension ExplainQuestion {
         try self.init(parts, names: .body)
     }
 
-    /// Reads the parameters of an administrator's call.
+    /// Parses the parameters of an operator's call.
     ///
     /// - Throws: 400.
     init(_ request: RelayRequest) throws(APIError) {
@@ -208,7 +208,7 @@ extension ExplainQuestion {
 }
 
 extension JSONReader {
-    /// A position, as a text as answers have it, or as a number.
+    /// Reads a position, which is a text as in answers, or a number.
     ///
     /// - Throws: `JSONContractError` if it is neither.
     func position(_ name: String) throws(JSONContractError) -> UInt64? {

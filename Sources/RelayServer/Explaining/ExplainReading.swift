@@ -5,14 +5,14 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// Reads for one question what was, as far as whoever asks may know of it.
+/// Reads the past for one question, as far as the asker may know about it.
 struct ExplainReading: Sendable {
     let service: ExplainService
     let settings: ContainerSettings
     let asker: ExplainService.Asker
     let span: PastSpan
     let now: Timestamp
-    /// How long it may take.
+    /// The time that it may take.
     let allowance: QueryAllowance
 
     private var registry: any ExplainService.Past { service.registry }
@@ -20,7 +20,7 @@ struct ExplainReading: Sendable {
 
     // MARK: Changes
 
-    /// The entries that a search looks through.
+    /// The range of log entries that a search passes.
     var lookedThrough: ClosedRange<UInt64> {
         let head = span.head.rawValue
         let least =
@@ -29,15 +29,17 @@ struct ExplainReading: Sendable {
         return min(max(span.first.rawValue, least), head)...head
     }
 
-    /// A search back from the head of the log.
+    /// Returns a search back from the head of the log.
     func search(limit: Int) -> PastSearch {
         PastSearch(
             of: container, before: LogPosition(span.head.rawValue + 1),
             entries: ExplainService.lookedAt, limit: limit)
     }
 
-    /// Whether whoever asks may know of a change: to a user, one that could be read neither before
-    /// nor after it is not there.
+    /// Returns whether the asker may know about a change.
+    ///
+    /// For a user, a change does not exist if the user could read the record neither before nor
+    /// after it.
     func isVisible(_ past: PastChange, _ question: ExplainQuestion? = nil) -> Bool {
         if let database = question?.database, let change = past.change {
             guard change.database == database else { return false }
@@ -51,9 +53,9 @@ struct ExplainReading: Sendable {
         return change.mayRead(user) || (change.readersBefore != nil && change.mightRead(user))
     }
 
-    /// The change at a position; `nil` if the log is kept no more from then.
+    /// Returns the change at a position; `nil` if the log is no longer kept from then.
     ///
-    /// - Throws: 404 if there is none, or none that whoever asks may know of.
+    /// - Throws: 404 if there is none, or none that the asker may know about.
     func change(at position: LogPosition) async throws -> PastChange? {
         let past = try await registry.pastChange(at: position, of: container)
         if let past, isVisible(past) { return past }
@@ -63,8 +65,10 @@ struct ExplainReading: Sendable {
         return nil
     }
 
-    /// The changes that `search` finds and whoever asks may know of, as many as it wants, of these
-    /// types if they are said: those that are hidden, or others, take nobody's place.
+    /// Returns the changes that `search` finds, that the asker may know about, and that have one of
+    /// the `types`, if given.
+    ///
+    /// Changes that are left out do not count towards the limit of the search.
     func changes(
         _ search: PastSearch, _ question: ExplainQuestion, of types: Set<RecordType>? = nil
     ) async throws -> [PastChange] {
@@ -86,8 +90,8 @@ struct ExplainReading: Sendable {
         return Array(found.prefix(search.limit))
     }
 
-    /// The change at a position that the relay remembers of a record; none if the log is kept no
-    /// more from then, or whoever asks may not know of it.
+    /// Returns the latest change of a record at its remembered position; none if the log is no
+    /// longer kept from then, or if the asker may not know about it.
     func remembered(
         at position: LogPosition, _ question: ExplainQuestion
     ) async throws -> [PastChange] {
@@ -95,13 +99,13 @@ struct ExplainReading: Sendable {
         return [past].compactMap(\.self).filter { isVisible($0, question) }
     }
 
-    /// Changes that are read at a time.
+    /// The number of changes that are read at a time.
     private static let changesAtATime = 50
-    /// Bytes of the stored texts of changes that are explained together, about: they are in memory
-    /// until all of them are explained.
+    /// The approximate bytes of stored changes in one answer, all of which are in memory until they
+    /// are explained.
     private static let mostBytes = 2 * Limits.maximumPageBytes
 
-    /// Why the change at a position is not known any more.
+    /// Returns the explanation that the change at a position is no longer kept.
     func gone(
         _ position: LogPosition, _ question: ExplainQuestion
     ) async throws -> Explanation {
@@ -118,9 +122,9 @@ struct ExplainReading: Sendable {
 
     // MARK: Subscriptions
 
-    /// The versions of the subscription that is asked about.
+    /// Returns the versions of the requested subscription.
     ///
-    /// - Throws: 400 if it is not said whose it is, 404 if there is none.
+    /// - Throws: 400 if its owner is not given, 404 if there is none.
     func versions(_ question: ExplainQuestion) async throws -> [PastSubscription] {
         guard let id = question.subscription else { return [] }
         let owner = try owner(question, question.database ?? .public)
@@ -135,8 +139,8 @@ struct ExplainReading: Sendable {
                 + ", and none that the log still knows of")
     }
 
-    /// In which database the subscription is that is asked about alone, where nobody said it: the
-    /// first that has one of this name, or else the first that had one.
+    /// Returns the database of the requested subscription, if the question does not name one: the
+    /// first that has a subscription of this name, or else the first that had one.
     func database(_ question: ExplainQuestion) async throws -> DatabaseScope? {
         guard question.database == nil, let id = question.subscription else {
             return question.database
@@ -173,8 +177,8 @@ struct ExplainReading: Sendable {
 
     // MARK: Explanations
 
-    /// What a change did to the subscriptions in question: those that it fired first, then those
-    /// that it nearly did.
+    /// Returns the explanations of a change for the requested subscriptions: those that it fired
+    /// first, and then by how near it came.
     func explanations(
         of change: PastChange, _ question: ExplainQuestion
     ) async throws -> [Explanation] {
@@ -197,21 +201,21 @@ struct ExplainReading: Sendable {
         return found.sorted { $0.rank < $1.rank }
     }
 
-    /// Whether the time of the question is over.
+    /// Returns whether the time of the question is over.
     ///
-    /// - Throws: `CancellationError` if whoever asked has gone.
+    /// - Throws: `CancellationError` if the caller has gone.
     func isOver() throws -> Bool {
         try Task.checkCancellation()
         return allowance.isOver
     }
 
-    /// A change, and those devices of a user that it was told to, or might have been.
+    /// A change, with the devices of a user to which it was told or might have been told.
     private struct ToldChange {
         let change: PastChange
         let owner: SubscriptionOwner
         let hearing: [PastDevice]
         let ended: [PastDevice]
-        /// The user's subscriptions by which it was judged, where they are known.
+        /// The user's subscriptions that judged the change, if they have been read.
         var active: [PastSubscription]?
     }
 
@@ -225,7 +229,7 @@ struct ExplainReading: Sendable {
             ended: try await endedDevices(change, question, owner.user, beside: hearing))
     }
 
-    /// What a change did to one subscription, whose versions are given.
+    /// Returns the explanation of a change for one subscription, given its versions.
     func explanation(
         of change: PastChange, _ question: ExplainQuestion, _ versions: [PastSubscription]
     ) async throws -> Explanation {
@@ -268,8 +272,8 @@ struct ExplainReading: Sendable {
         return judged.explanation
     }
 
-    /// The owner's other subscriptions that show nothing, if this one does: their pushes may take
-    /// the place of its own.
+    /// Returns the owner's other silent subscriptions, if this one is silent: their pushes may
+    /// replace its own.
     private func silentSiblings(
         of subject: PastSubscription, _ told: ToldChange
     ) async throws -> [PastSubscription] {
@@ -287,7 +291,7 @@ struct ExplainReading: Sendable {
         try? PreparedPredicate(checked: predicate).trace(onValue: .map(fields), now: moment)
     }
 
-    /// Places that are named with their moments.
+    /// Returns the positions whose moments the explanation mentions.
     private static func places(
         of versions: [PastSubscription], _ devices: [PastDevice]
     ) -> [LogPosition] {
@@ -295,7 +299,7 @@ struct ExplainReading: Sendable {
             + devices.prefix(50).flatMap { [$0.activation, $0.ended].compactMap(\.self) }
     }
 
-    /// The last versions of devices that had none when the change came.
+    /// Returns the last versions of devices that had ended when the change came.
     private func endedDevices(
         _ change: PastChange, _ question: ExplainQuestion, _ user: UserID,
         beside hearing: [PastDevice]
@@ -323,7 +327,8 @@ struct ExplainReading: Sendable {
 
     // MARK: A delivery
 
-    /// What led to a delivery; `nil` if it is not known, or not for whoever asks.
+    /// Returns the explanation that leads to a delivery; `nil` if it is unknown, also to this
+    /// asker.
     func origin(
         of delivery: DeliveryID, _ question: ExplainQuestion
     ) async throws -> Explanation? {
@@ -344,7 +349,7 @@ struct ExplainReading: Sendable {
             question.user == nil || question.user == subscription.owner,
             let change = try? await change(at: place.position)
         else {
-            // Its receipts may be kept for longer than what led to it.
+            // Receipts may be kept for longer than the change that led to them.
             guard place.position < span.first, try await mayBeTold(ofDevice: place.device) else {
                 return nil
             }
@@ -372,7 +377,7 @@ struct ExplainReading: Sendable {
         return (owed.delivery.ordinal.position, owed.subscriptionSerial, owed.deviceSerial)
     }
 
-    /// Whether a device is the container's, and the user's where a user asks.
+    /// Returns whether a device belongs to the container, and to the asking user.
     private func mayBeTold(ofDevice serial: UInt64) async throws -> Bool {
         guard let holder = try await registry.holders(ofDevices: [serial])[serial],
             holder.owner.container == container

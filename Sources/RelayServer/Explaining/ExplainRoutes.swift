@@ -1,11 +1,11 @@
 import RelayModel
 import Storage
 
-/// `subscriptions/explain`: users ask why a change fired their subscriptions, or did not.
+/// `subscriptions/explain`: shows users why a change fired their subscriptions, or did not.
 struct ExplainRoutes: Sendable {
     let clients: ClientAdmission
     let service: ExplainService
-    /// Lets questions in: they have their places among the queries.
+    /// Admits questions: they take places of queries.
     let queries: QueryAdmission
 
     var routes: [RelayRoute] {
@@ -34,7 +34,7 @@ struct ExplainRoutes: Sendable {
     }
 }
 
-/// The same for the operator, about anybody.
+/// The operator's call to explain, for any user.
 struct ExplainAdministration: AdministrationTable {
     let registry: any ContainerRegistry & DeviceRegistry
     let service: ExplainService
@@ -47,7 +47,7 @@ struct ExplainAdministration: AdministrationTable {
     private func explain(_ request: RelayRequest) async throws -> RelayAnswer {
         let settings = try await registry.settings(in: request)
         var question = try ExplainQuestion(request)
-        // What a source sent is told of without anybody's subscriptions, too.
+        // A question about what a source sent can be answered without a user's subscriptions.
         if question.user == nil, question.delivery == nil,
             !question.namesWhatWasSent || question.device != nil
         {
@@ -62,7 +62,7 @@ struct ExplainAdministration: AdministrationTable {
         return RelayAnswer(json: answer.json)
     }
 
-    /// Who is meant where it is not said: the only one who has the device.
+    /// Returns the user of a question that names none: the only user who has the device.
     private func user(
         of question: ExplainQuestion, in container: ContainerKey
     ) async throws -> UserID {

@@ -5,59 +5,60 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// Answers why changes fired subscriptions or did not: reads what was, and hands it to the
+/// Explains why changes fired subscriptions or did not: reads the past, and passes it to the
 /// ``Fanout/Explainer``.
 ///
-/// Every read is by key or bounded; between two of them it is asked whether the caller's time is
+/// Every read is by key or bounded. Between reads the service checks whether the caller's time is
 /// over, and whether the caller has gone.
 struct ExplainService: Sendable {
-    /// What it reads.
+    /// The registries that it reads.
     typealias Past =
         PastRegistry & SubscriptionRegistry & DeliveryRegistry & ParkedChangeRegistry
         & ClientReceiptRegistry
 
     let registry: any Past
-    /// How long things are kept, for those who ask for what is gone.
+    /// How long things are kept, for answers about what is gone.
     let retention: Retention
-    /// What waits, and why.
+    /// The halts in force.
     let halts: @Sendable () -> [HaltInForce]
 
-    /// Entries of the log that one question looks through.
+    /// The entries of the log that one question passes.
     static let lookedAt = 20_000
-    /// Subscriptions of one user that one change is explained by.
+    /// The subscriptions of one user that are explained for one change.
     static let mostSubscriptions = 1000
-    /// Explanations of one answer.
+    /// The maximum number of explanations in an answer.
     static let mostExplanations = 50
-    /// Parked changes that are named.
+    /// The maximum number of parked changes that an answer names.
     private static let mostParked = 1000
-    /// Versions of one subscription, or device, that are looked at.
+    /// The versions of one subscription or device that are read.
     static let mostVersions = 200
-    /// Devices that had ended, and are named with those that had not.
+    /// The number of ended devices that are included besides the current ones.
     static let mostEndedDevices = 5
 
-    /// Who asks.
+    /// The asker of a question.
     enum Asker: Sendable, Hashable {
-        /// A user: only what this user may read is there.
+        /// A user, for whom only what this user may read exists.
         case user(UserID)
-        /// Whoever administrates the relay.
+        /// The operator of the relay.
         case administrator
     }
 
-    /// What came of a question.
+    /// The answer to a question.
     struct Answer: Sendable {
-        /// What is explained.
+        /// The explanations.
         var explanations: [Explanation] = []
-        /// All in one sentence.
+        /// The summary in one sentence.
         var sentence = ""
-        /// Changes that were looked at and are not explained: they did not fire, and were not near.
+        /// The number of changes that were looked at and are not explained, because they did not
+        /// fire and were not near misses.
         var others = 0
-        /// The entries of the log that were looked through, where something was looked for.
+        /// The entries of the log that a search passed, if there was one.
         var lookedThrough: ClosedRange<UInt64>?
-        /// Whether the time was over before all was looked at.
+        /// Whether the time was over before everything was looked at.
         var isCut = false
-        /// The numbers of parked changes that name the record, or came under the ID.
+        /// The numbers of parked changes that contain the record's name, or that came under the ID.
         var parked: [UInt64] = []
-        /// What was appended under the ID that a source gave it, where that was asked about.
+        /// The changes that were appended under the source's own ID, if that was asked about.
         var known: [RememberedChange] = []
     }
 
@@ -71,7 +72,7 @@ struct ExplainService: Sendable {
         if allowance.isOver {
             allowance.noteCut()
             answer.isCut = true
-            // What was not found by then may be there.
+            // What has not been found may exist.
             answer.sentence =
                 answer.explanations.isEmpty
                 ? "The question's time was over before anything was found."
@@ -127,7 +128,7 @@ struct ExplainService: Sendable {
                 "The change was in the \(found.rawValue) database, and \(user) had no "
                 + "subscription in the \(asked.rawValue) one when it came."
         } else {
-            // The user may have some in another database.
+            // The user may have subscriptions in another database.
             let place = (question.database ?? found).map { " in the \($0.rawValue) database" } ?? ""
             answer.sentence = "\(user) had no subscription\(place) when the change came."
         }
@@ -143,7 +144,7 @@ struct ExplainService: Sendable {
         search.recordName = name
         var changes = try await reading.changes(search, question)
         if changes.isEmpty, let user = question.user {
-            // The last change of a record that is remembered is found, however long ago it was.
+            // The last change of a remembered record is found, however old it is.
             let owner = SubscriptionOwner(
                 container: reading.container, database: question.database ?? .public, user: user)
             let record = RecordID(recordName: name, zoneID: question.zone ?? .default)
@@ -169,9 +170,9 @@ struct ExplainService: Sendable {
         return answer
     }
 
-    /// Whether what was parked has the name as a text, or as a number.
+    /// Returns whether a parked body contains the name as a text, or as a number.
     ///
-    /// By bytes: letter by letter a page of it took a processor for half a second.
+    /// It compares bytes, because comparing characters took a processor half a second for one page.
     static func mayName(_ name: RecordName, _ body: [UInt8]) -> Bool {
         if has(JSONValue.string(name.rawValue).utf8, body) { return true }
         guard Int64(name.rawValue) != nil else { return false }
@@ -182,7 +183,7 @@ struct ExplainService: Sendable {
         }
     }
 
-    /// Whether a byte goes on with a word or number beside it.
+    /// Returns whether a byte continues a word or number.
     private static func isOfWord(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...: true
@@ -190,7 +191,7 @@ struct ExplainService: Sendable {
         }
     }
 
-    /// Whether some bytes stand in others at a place that `fits`.
+    /// Returns whether bytes contain other bytes at a place that `fits`.
     private static func has(
         _ wanted: [UInt8], _ bytes: [UInt8], where fits: (Range<Int>) -> Bool = { _ in true }
     ) -> Bool {
@@ -205,7 +206,7 @@ struct ExplainService: Sendable {
         return false
     }
 
-    /// The numbers of the parked changes that are meant, as far as the question's time goes.
+    /// Returns the numbers of the matching parked changes, as far as the question's time allows.
     private func parked(
         _ reading: ExplainReading, where isMeant: (ParkedChange) -> Bool
     ) async throws -> [UInt64] {
@@ -272,7 +273,7 @@ struct ExplainService: Sendable {
         return answer
     }
 
-    /// What else came under an ID of which changes were appended.
+    /// Returns a sentence about the parked changes that came under the same ID as appended ones.
     private static func besides(_ parked: [UInt64]) -> String {
         switch parked.count {
         case 0: ""
@@ -328,7 +329,8 @@ struct ExplainService: Sendable {
         return answer
     }
 
-    /// How often a subscription has fired, where that is more than was looked at.
+    /// Returns a sentence about the firings of a subscription, if there are more than were looked
+    /// at.
     private func earlierFirings(
         of version: SubscriptionVersion, beside fired: Int
     ) async throws -> String {
@@ -358,8 +360,8 @@ struct ExplainService: Sendable {
 }
 
 private extension ExplainService.Answer {
-    /// The answer with its sentence: that of the only explanation, or how many of the changes, or
-    /// of the subscriptions on one change, fired.
+    /// Returns the answer with its sentence: that of the only explanation, or how many changes
+    /// fired, or how many subscriptions a single change fired.
     func concluded(of changes: Int, _ question: ExplainQuestion) -> Self {
         var answer = self
         let fired = answer.explanations.filter { $0.verdict == .fired }

@@ -3,7 +3,7 @@ import RelayModel
 import Storage
 
 extension Explanation {
-    /// The explanation as answers have it.
+    /// The explanation in the form of answers.
     var json: JSONObject {
         var object: JSONObject = ["position": .string(position.description)]
         object["subscriptionID"] = subscriptionID.map { .string($0.rawValue) }
@@ -20,7 +20,7 @@ extension Explanation {
 }
 
 extension ExplainedStep {
-    /// The step as answers have it.
+    /// The step in the form of answers.
     var json: JSONObject {
         var object: JSONObject = [
             "step": .string(name.rawValue), "outcome": .string(outcome.rawValue),
@@ -32,7 +32,7 @@ extension ExplainedStep {
 }
 
 extension ExplainedDevice {
-    /// What became of a device, as answers have it.
+    /// The device's part in the form of answers.
     var json: JSONObject {
         var object: JSONObject = [
             "deviceID": .string(id.rawValue), "serial": .string(String(serial)),
@@ -47,7 +47,8 @@ extension ExplainedDevice {
 }
 
 extension ExplainService.Answer {
-    /// The answer, as long as answers may be: what does not fit is counted with the others.
+    /// The answer within the length limit; explanations that do not fit are counted with the
+    /// others.
     var json: JSONValue {
         var page = AnswerPage(limit: ExplainService.mostExplanations)
         var left = others

@@ -2,7 +2,7 @@ import Fanout
 import RelayModel
 
 extension Explanation {
-    /// How far behind those that fired it stands in a list.
+    /// The place in a list: fired ones first, then near misses before others.
     var rank: Int {
         switch verdict {
         case .fired: 0
@@ -11,7 +11,8 @@ extension Explanation {
         }
     }
 
-    /// The same about the device of one delivery; `nil` if that is none of its deliveries.
+    /// Returns the explanation reduced to the device of one delivery; `nil` if the delivery is not
+    /// part of it.
     func narrowed(to delivery: DeliveryID) -> Explanation? {
         guard let device = devices.first(where: { $0.deliveryID == delivery }) else { return nil }
         var explanation = self

@@ -2,20 +2,20 @@ import ChangeSources
 import DequeModule
 import RelayModel
 
-/// What one line of a file says.
+/// The content of one line of a file.
 package struct FileLine: Sendable {
-    /// Its number, which begins at 1.
+    /// The number of the line, beginning at 1.
     package let number: Int
-    /// Its changes, or what is wrong with it.
+    /// The changes in the line, or the error in it.
     let changes: Result<[RecordChange], APIError>
 }
 
-/// Reads lines in the words of the preset `belfry`.
+/// Parses lines in the format of the preset `belfry`.
 ///
-/// Pure.
+/// This is a pure value.
 struct FileLineReader: Sendable {
     let source: ChangeSource
-    /// Changes that say no moment count as of it.
+    /// The time of changes that do not give one.
     let now: Timestamp
 
     init(at now: Timestamp) {
@@ -27,7 +27,7 @@ struct FileLineReader: Sendable {
         self.now = now
     }
 
-    /// Reads one line: a change, or a list of changes.
+    /// Parses one line: a change, or a list of changes.
     func line(_ number: Int, _ text: [UInt8]) -> FileLine {
         do throws(APIError) {
             return FileLine(number: number, changes: .success(try changes(text)))
@@ -63,19 +63,19 @@ struct FileLineReader: Sendable {
     }
 }
 
-/// Has the lines of a file read beside what judges them, in their order.
+/// Parses the lines of a file concurrently with their judging, and returns them in order.
 ///
-/// They are read in blocks: one is read while the one before it is judged, and so a rehearsal works
-/// on two processors at most.
+/// Lines are parsed in blocks: one block is parsed while the previous one is judged. So a rehearsal
+/// uses at most two processors.
 package struct FileLines {
     private struct Text: Sendable {
         let number: Int
         let text: [UInt8]
     }
 
-    /// Lines with which a block is full: handing it over costs little beside them.
+    /// The number of lines in a full block; handing it over costs little in comparison.
     private static let mostLines = 256
-    /// Bytes with which a block is full, however few lines they are.
+    /// The number of bytes in a full block, even if it has only a few lines.
     private static let mostBytes = 262_144
 
     private let reader: FileLineReader
@@ -87,7 +87,7 @@ package struct FileLines {
         self.reader = reader
     }
 
-    /// Takes the next line, which is not empty; returns those that are to be judged now.
+    /// Adds the next non-empty line; returns the lines that are to be judged now.
     package mutating func add(_ text: [UInt8], _ number: Int) async -> [FileLine] {
         block.append(Text(number: number, text: text))
         bytes += text.count
@@ -97,7 +97,7 @@ package struct FileLines {
         return await first.value
     }
 
-    /// The next lines that are to be judged, once there are no more; `nil` after the last.
+    /// Returns the next lines to be judged after the last one was added; `nil` at the end.
     package mutating func rest() async -> [FileLine]? {
         if !block.isEmpty { beginBlock() }
         guard let first = ahead.popFirst() else { return nil }

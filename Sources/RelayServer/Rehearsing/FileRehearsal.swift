@@ -3,28 +3,29 @@ import Fanout
 package import RelayModel
 import Storage
 
-/// Rehearses a subscription by changes that stand in no log: those of a file, in the form in which
-/// the preset `belfry` takes them, oldest first.
+/// Rehearses a subscription with changes from a file instead of the log, in the format of the
+/// preset `belfry`, oldest first.
 ///
-/// Each is judged as it comes, and only those that are shown are kept. A change's place is its
-/// number. Pure.
+/// Each change is judged as it comes, and only the examples that are shown are kept. The position
+/// of a change is its number in the file. This is a pure value.
 package struct FileRehearsal {
-    /// Changes that one rehearsal judges.
+    /// The maximum number of changes in a rehearsal.
     package static let mostChanges = 1_000_000
 
     private let reader: FileLineReader
     private var count: RehearsalCount
-    /// Changes that were judged.
+    /// The number of judged changes.
     package private(set) var taken = 0
-    /// Whether nothing more is judged, because the condition took too many steps.
+    /// Whether no more changes are judged, because the condition took too many steps or the time is
+    /// over.
     private(set) var hasEnded = false
 
-    /// Prepares to rehearse `draft` as a subscription of `user`, of whom nothing is known.
+    /// Creates a rehearsal of `draft` as a subscription of `user`, about whom nothing is known.
     ///
-    /// A device is made up, so that there is a push to be seen. A change that says no moment counts
-    /// as of `now`.
+    /// A device is invented, so that there is a push to show. Changes without a time count as of
+    /// `now`.
     ///
-    /// - Throws: 400 as a save would answer.
+    /// - Throws: 400, as a save would answer.
     package init(
         of draft: JSONValue, user: UserID, database: DatabaseScope, container: ContainerKey,
         examples: Int, at now: Timestamp
@@ -41,7 +42,7 @@ package struct FileRehearsal {
         }
     }
 
-    /// Prepares to rehearse for a user of a container.
+    /// Creates a rehearsal for a user of a container.
     init(
         of subject: RehearseService.Subject, to devices: [PastDevice],
         settings: ContainerSettings, examples: Int,
@@ -49,7 +50,7 @@ package struct FileRehearsal {
         mostSteps: Int = Limits.maximumStepsPerChange
     ) throws {
         reader = FileLineReader(at: now)
-        // Where the file ends is not known yet, and all of it is settled.
+        // The end of the file is not known yet, and all of its changes count as settled.
         let span = PastSpan(
             first: LogPosition(1), head: LogPosition(.max), settled: LogPosition(.max),
             endedFrom: .start, receiptsFrom: LogPosition(1))
@@ -74,12 +75,12 @@ package struct FileRehearsal {
                 .weigh(subscription, path: "subscription"))
     }
 
-    /// Reads the lines that it is to judge; none yet.
+    /// A new, empty queue of lines for this rehearsal.
     package var lines: FileLines { FileLines(reader) }
 
-    /// Judges what one line says, which came after those before.
+    /// Judges the changes of one line, which must come after the previous ones.
     ///
-    /// - Throws: 400 that says what is wrong with it, or that there are too many.
+    /// - Throws: 400 with the error in the line, or if there are too many changes.
     package mutating func take(_ line: FileLine) throws {
         for change in try line.changes.get() { try judge(change) }
     }
@@ -93,27 +94,27 @@ package struct FileRehearsal {
         taken += 1
         let logged = LoggedPastChange(
             position: LogPosition(UInt64(taken)), appendedAt: change.occurredAt ?? reader.now,
-            // As it is: the text of the log would be written only to be read again.
+            // The change itself: the text of the log would be written only to be parsed again.
             source: reader.source.name, change: .read(change))
         let errors = count.errors
         hasEnded = !count.take(logged)
         if count.errors > errors { count.noteErrors(since: errors, among: [logged]) }
     }
 
-    /// Ends it before the end of the file, because its time is over.
+    /// Ends the rehearsal before the end of the file, because its time is over.
     mutating func end() {
         hasEnded = true
         count.answer.end = .time
     }
 
-    /// What the subscription would have done, by the changes so far.
+    /// Returns what the subscription would have done with the changes so far.
     mutating func concluded(
         isOver: () -> Bool = { false }
     ) throws -> RehearseService.Answer {
         try count.concluded(isOver: isOver)
     }
 
-    /// The same, as a relay answers it.
+    /// Returns the result in the form of a relay's answer.
     package mutating func answer() throws -> JSONValue { try concluded().json }
 
     private static func devices(of owner: SubscriptionOwner, at now: Timestamp) -> [PastDevice] {

@@ -1,21 +1,22 @@
 import Delivery
 import RelayModel
 
-/// What would be left of a subscription's pushes to one device by what the two ask for, to be told
-/// less, later, or not now.
+/// Computes which of a subscription's pushes to one device would remain under the holds that both
+/// ask for.
 ///
-/// The relay's own rules go through the past of the device once more: what is held, what is told
-/// together, when the one push goes that stands for several. Connections are not known. Pure.
+/// The relay's own rules are applied to the past of the device: what is held, what is told
+/// together, and when the one push is sent that stands for several. Connections of the device are
+/// not considered. This is a pure value.
 struct HeldRehearsal {
-    /// What came of pushes.
+    /// The fate of pushes.
     struct Outcome: Sendable, Hashable {
-        /// Those that would have been sent.
+        /// The number of pushes that would have been sent.
         var pushes = 0
-        /// What would have been told by those of others.
+        /// The number of deliveries that the pushes of other deliveries would have told.
         var together = 0
-        /// What would wait until somebody says so.
+        /// The number of deliveries that would wait until the subscription is resumed.
         var waiting = 0
-        /// What would have been held, by why it was first.
+        /// The number of deliveries that would have been held, by the first reason for it.
         var held: [HoldReason: Int] = [:]
 
         static func += (sum: inout Outcome, other: Outcome) {
@@ -28,7 +29,7 @@ struct HeldRehearsal {
 
     private struct Item {
         let number: UInt64
-        /// How many it stands for, once it has been told together with others.
+        /// The number of deliveries that it stands for, once it is part of a digest.
         var standsFor: Int64?
         var isHeld = false
     }
@@ -38,17 +39,18 @@ struct HeldRehearsal {
     private let throttle: PushThrottle?
     private var delivery: OwedDelivery
     private var last: UInt64 = 0
-    /// What waits each for itself.
+    /// The deliveries that wait separately.
     private var singles: [(due: Timestamp, item: Item)] = []
-    /// What is told together, once it is due.
+    /// The digest that is open, with the time at which it is due.
     private var digest: (due: Timestamp, item: Item)?
     private(set) var outcome = Outcome()
-    /// The newest pushes that would have told of others: their numbers, and for how many they went.
+    /// The newest pushes that would have told of several deliveries: their numbers, and how many
+    /// they stand for.
     private(set) var told: [(number: UInt64, count: Int64)] = []
-    /// Of those, what is kept at the least.
+    /// The minimum number of these that is kept.
     private static let mostTold = 64
 
-    /// Begins a past in which nothing is held.
+    /// Creates a rehearsal in which nothing has been held yet.
     init(of subscription: Subscription, to device: DeviceKindness) {
         throttle = subscription.kindness.throttle
         delivery = Self.delivery(of: subscription)
@@ -57,7 +59,7 @@ struct HeldRehearsal {
             deviceSerial: nil)
     }
 
-    /// A push of the subscription, as far as the rules look at it.
+    /// Returns a delivery of the subscription, with what the rules look at.
     private static func delivery(of subscription: Subscription) -> OwedDelivery {
         guard let token = DeviceToken(rawValue: String(repeating: "0", count: 64)),
             let id = DeviceID(rawValue: "device")
@@ -79,7 +81,8 @@ struct HeldRehearsal {
         return OwedDelivery(delivery, subscriptionSerial: 1, deviceSerial: 1)
     }
 
-    /// The subscription fires, by a change that was appended at `moment`; not before earlier ones.
+    /// Fires the subscription by a change that was appended at `moment`, which must not be before
+    /// earlier ones.
     ///
     /// - Returns: The number of the push.
     @discardableResult mutating func fire(at moment: Timestamp) -> UInt64 {
@@ -89,7 +92,7 @@ struct HeldRehearsal {
         return last
     }
 
-    /// Lets all time pass: what is due some time goes.
+    /// Lets everything become due that waits for a time.
     mutating func finish() { pass(upTo: nil) }
 
     private mutating func pass(upTo moment: Timestamp?) {
@@ -138,7 +141,7 @@ struct HeldRehearsal {
         }
         let count = item.standsFor ?? 1
         if let open = digest {
-            // The newest is sent for all.
+            // The newest delivery is sent for all of them.
             item.standsFor = (open.item.standsFor ?? 1) + count
             digest = (open.due, item)
         } else {

@@ -5,10 +5,10 @@ import RelayModel
 import Storage
 
 extension RehearseService.Answer {
-    /// Hours, and days, that are told of one answer: more than a year of each.
+    /// The number of hours, and of days, in one answer: more than a year of each.
     private static let mostTimes = 9000
 
-    /// The answer, as long as answers may be: examples that do not fit are left out.
+    /// The answer within the length limit; examples that do not fit are left out.
     var json: JSONValue {
         let counts = tally.counts
         var object: JSONObject = [
@@ -37,7 +37,7 @@ extension RehearseService.Answer {
             "examples": .array(near.map { .object($0.change.brief(saying: $0.says)) }),
         ]
         object["change"] = subject.former.map { .object(changeJSON(of: $0)) }
-        // A record type of which changes were judged is known, whatever else has it.
+        // If changes of the record type were judged, the type is known, whatever the schema says.
         let warnings = subject.warnings.filter {
             $0.kind != .unknownRecordType || tally.lookedAt == 0
         }
@@ -184,7 +184,7 @@ private extension HeldRehearsal.Outcome {
 }
 
 private extension Int64 {
-    /// The day of an hour, both since 1970.
+    /// The day of an hour, both counted since 1970.
     var dayOfHour: Int64 { (self - (self % 24 + 24) % 24) / 24 }
 }
 
@@ -195,7 +195,7 @@ private extension LoggedPastChange {
 }
 
 private extension PastChange {
-    /// What the change was, without its values; with what is said of it.
+    /// Returns a summary of the change, without its values and with an optional remark.
     func brief(saying says: String? = nil) -> JSONObject {
         var object: JSONObject = [
             "position": .string(position.description), "at": .string(appendedAt.iso8601),

@@ -7,20 +7,20 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// Judges changes one after the other, and counts.
+/// Judges changes one after the other, and counts the results.
 ///
-/// An object, because what holds it is moved about: as a value, code to copy all that it consists
-/// of, written out once for each type around it, had a third of a megabyte in the executable.
+/// This is an object because its owners are moved about. As a value, its code for copying was
+/// generated for each type around it, and took a third of a megabyte in the executable.
 final class RehearsalCount {
     private var rehearsal: Rehearsal
     private let shown: RehearsalExamples
     private let examples: Int
-    /// What came of it so far.
+    /// The results so far.
     var answer: RehearseService.Answer
     private let order: RehearsalTally.Order
-    /// What the devices ask for, by serial.
+    /// The holds that the devices ask for, by serial.
     private let kindness: [UInt64: DeviceKindness]
-    /// Changes that did not fire and are looked at closely, the newest.
+    /// The newest changes that did not fire, for a closer look.
     private var close: Deque<LoggedPastChange> = []
 
     init(
@@ -53,7 +53,7 @@ final class RehearsalCount {
                     || kindness.values.contains { !$0.isEmpty }))
     }
 
-    /// Judges one change; `false` if that ends the rehearsal.
+    /// Judges one change; returns `false` if that ends the rehearsal.
     func take(_ change: LoggedPastChange) -> Bool {
         do {
             guard let verdict = try rehearsal.judge(change) else { return true }
@@ -65,7 +65,7 @@ final class RehearsalCount {
             answer.dear = change.position
             return false
         } catch {
-            // What cannot be read was set aside by the walk, or will be.
+            // The walk sets a change that cannot be read aside, or will do so.
             return true
         }
     }
@@ -80,10 +80,10 @@ final class RehearsalCount {
         }
     }
 
-    /// Evaluations that had an error, so far.
+    /// The number of evaluations with an error so far.
     var errors: Int { rehearsal.errors }
 
-    /// Looks for a change on which the condition had an error, once one is known to be there.
+    /// Finds an example of a change on which the condition had an error, once there is one.
     func noteErrors(
         since before: Int, among changes: [LoggedPastChange], isOver: () -> Bool = { false }
     ) {
@@ -98,7 +98,7 @@ final class RehearsalCount {
         }
     }
 
-    /// The answer, with its examples.
+    /// Returns the answer with its examples.
     func concluded(isOver: () -> Bool = { false }) throws -> RehearseService.Answer {
         for change in close where !isOver() {
             try Task.checkCancellation()
@@ -124,20 +124,20 @@ final class RehearsalCount {
         return answer
     }
 
-    /// Pushes that are gone through once more.
+    /// The maximum number of pushes to which holds are applied.
     static let mostHeld = 400_000
-    /// Firings between two looks at the time.
+    /// The number of firings between two looks at the time.
     private static let firingsAtATime = 512
 
-    /// What would be left of the pushes.
+    /// The pushes that would remain under the holds.
     private struct Left {
         var outcome = HeldRehearsal.Outcome()
-        /// For how many the pushes of the newest firings would have been sent, by device: where
-        /// they would have told of others, the newest firing first.
+        /// The number of deliveries that pushes of the newest firings would have stood for, by
+        /// device, if more than one; the newest firing has index 0.
         var told: [Int: [UInt64: Int64]] = [:]
     }
 
-    /// Shows the pushes as they would have been sent for others too.
+    /// Shows pushes in the form in which they would have been sent for several deliveries.
     private static func tell(
         _ counts: [UInt64: Int64], _ example: inout RehearsalExamples.Example
     ) {
@@ -151,8 +151,8 @@ final class RehearsalCount {
         }
     }
 
-    /// What would be left of the pushes by what is asked for, to be told less; `nil` where nothing
-    /// is asked for, or there is no time for it.
+    /// Returns the pushes that would remain under the holds; `nil` if no holds are asked for, or if
+    /// there is no time for it.
     private func left(isOver: () -> Bool) -> Left? {
         guard let firings = answer.tally.firings,
             firings.count * max(1, kindness.count) <= Self.mostHeld
@@ -160,7 +160,7 @@ final class RehearsalCount {
         var left = Left()
         for (serial, asked) in kindness {
             var device = HeldRehearsal(of: answer.subject.subscription, to: asked)
-            // The numbers of the pushes of the newest firings.
+            // The indices of the newest firings, by the numbers of their pushes.
             var numbers: [UInt64: Int] = [:]
             for (index, firing) in firings.enumerated() where !firing.leftOut.contains(serial) {
                 if index.isMultiple(of: Self.firingsAtATime), isOver() { return nil }

@@ -2,7 +2,7 @@ import Fanout
 import RelayModel
 import Storage
 
-/// One rehearsal under way.
+/// A rehearsal in progress.
 struct RehearsalRun {
     private let service: RehearseService
     private let question: RehearseQuestion
@@ -10,7 +10,7 @@ struct RehearsalRun {
     private let allowance: QueryAllowance
     private let container: ContainerKey
     private var count: RehearsalCount
-    /// Where it began.
+    /// The position before which it began.
     private var beginning: LogPosition
 
     init(
@@ -37,7 +37,7 @@ struct RehearsalRun {
 
     // MARK: Looking
 
-    /// Looks at changes from the newest back until something ends it.
+    /// Looks at changes from the newest back, until a limit or the end is reached.
     mutating func find() async throws {
         let end = LogPosition(span.head.rawValue + 1)
         var before = min(question.before ?? end, end)
@@ -83,7 +83,7 @@ struct RehearsalRun {
         answer.end = end
     }
 
-    /// Everything that there is was looked at.
+    /// Notes the end when everything that exists has been looked at.
     private mutating func finish(atEndOf least: LogPosition) async throws {
         answer.before = nil
         if least > span.first {
@@ -101,9 +101,9 @@ struct RehearsalRun {
         }
     }
 
-    /// The first entry of the log that was appended at `moment` or later.
+    /// Returns the first position at which an entry was appended at `moment` or later.
     ///
-    /// Positions have no gaps, and where the clock was set back it is about right.
+    /// Positions have no gaps. If the clock was set back, the result is approximate.
     private func place(of moment: Timestamp) async throws -> LogPosition {
         var low = span.first.rawValue
         var high = span.head.rawValue + 1
@@ -118,7 +118,7 @@ struct RehearsalRun {
 
     // MARK: Judging
 
-    /// Judges a page; `false` if that ended the rehearsal.
+    /// Judges a page of changes; returns `false` if that ended the rehearsal.
     private mutating func judge(_ page: LoggedChangePage) async throws -> Bool {
         let errors = count.errors
         var isTurnOver = allowance.beginTurn()
@@ -129,7 +129,7 @@ struct RehearsalRun {
                     cut(.time)
                     return false
                 }
-                // Others run on the same processors.
+                // Other tasks run on the same processors.
                 await Task.yield()
                 try Task.checkCancellation()
                 isTurnOver = allowance.beginTurn()
@@ -147,8 +147,10 @@ struct RehearsalRun {
 
     // MARK: The end
 
-    /// Where one goes on, as it is told: never the place of a change that is hidden, which is where
-    /// it came to, and never before a change that was counted.
+    /// Returns the position to continue from, as the answer gives it.
+    ///
+    /// It is rounded, so that it does not reveal the position of a hidden change. It is never after
+    /// the oldest counted change, so that no change is counted twice.
     static func told(
         _ before: LogPosition, oldest: LogPosition?, beginning: LogPosition
     ) -> LogPosition {
@@ -157,7 +159,7 @@ struct RehearsalRun {
         return min(coarse, oldest ?? beginning)
     }
 
-    /// The answer, with its examples.
+    /// Returns the answer with its examples.
     mutating func concluded() throws -> RehearseService.Answer {
         var answer = try count.concluded(isOver: { [allowance] in allowance.isOver })
         answer.before = answer.before.map {

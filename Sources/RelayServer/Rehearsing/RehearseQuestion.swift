@@ -1,43 +1,43 @@
 import RelayModel
 import Storage
 
-/// What somebody wants rehearsed, and by which changes.
+/// A request for a rehearsal: the subscription, and the changes to use.
 struct RehearseQuestion: Sendable {
-    /// Changes that one call looks at, unless said otherwise.
+    /// The default number of changes that one call looks at.
     static let usualChanges = 10_000
-    /// Changes that one call looks at, at most; whoever wants more goes on with `before`.
+    /// The maximum number of changes that one call looks at; a caller continues with `before`.
     static let mostChanges = 100_000
-    /// Examples of each kind, unless said otherwise.
+    /// The default number of examples of each kind.
     static let usualExamples = 3
-    /// Examples of each kind, at most.
+    /// The maximum number of examples of each kind.
     static let mostExamples = 10
-    /// The members that say it, beside whose it is.
+    /// The members of the request, without those that say whose subscription it is.
     static let members = [
         "subscription", "subscriptionID", "changes", "since", "until", "after", "before",
         "examples",
     ]
 
-    /// Those of them that speak of no log, for changes that are sent along.
+    /// The members that apply if changes are uploaded, and so no log is involved.
     static let membersOfUpload = ["subscription", "subscriptionID", "examples"]
 
     /// The draft as it was given.
     var draft: JSONReader?
-    /// A saved subscription: the one that is rehearsed, or that the draft is compared with.
+    /// A saved subscription: the one to rehearse, or the one to compare the draft with.
     var saved: SubscriptionID?
-    /// How many changes are looked at.
+    /// The maximum number of changes to look at.
     var changes: Int
-    /// Changes from this moment on.
+    /// Looks only at changes from this moment on.
     var since: Timestamp?
-    /// Changes before this moment.
+    /// Looks only at changes before this moment.
     var until: Timestamp?
-    /// Changes before this position.
+    /// Looks only at changes before this position.
     var before: LogPosition?
-    /// Changes after this position, as the answer of a save says it.
+    /// Looks only at changes after this position, which may come from the answer of a save.
     var after: LogPosition?
-    /// How many examples of each kind.
+    /// The maximum number of examples of each kind.
     var examples: Int
 
-    /// Reads it.
+    /// Parses a request.
     ///
     /// - Throws: `JSONContractError`, or 400 that names the member and what is allowed.
     init(_ body: JSONReader) throws {
@@ -68,9 +68,9 @@ struct RehearseQuestion: Sendable {
 }
 
 private extension JSONReader {
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     ///
-    /// - Throws: 400 that names them.
+    /// - Throws: 400 that names the bounds.
     func number(_ name: String, _ range: ClosedRange<Int>) throws -> Int? {
         guard let number = try integer(name) else { return nil }
         guard let number = Int(exactly: number), range.contains(number) else {
@@ -84,7 +84,7 @@ private extension JSONReader {
 }
 
 extension JSONReader {
-    /// A moment as a text.
+    /// Reads a moment from a text.
     ///
     /// - Throws: `JSONContractError` that says how moments are written.
     func moment(_ name: String) throws(JSONContractError) -> Timestamp? {

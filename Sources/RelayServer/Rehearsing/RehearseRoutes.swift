@@ -1,11 +1,11 @@
 import RelayModel
 import Storage
 
-/// `subscriptions/rehearse`: users ask what a subscription would have done, before they save it.
+/// `subscriptions/rehearse`: shows users what a subscription would have done, before they save it.
 struct RehearseRoutes: Sendable {
     let clients: ClientAdmission
     let service: RehearseService
-    /// Lets rehearsals in: they have their places among the queries, and fewer of their own.
+    /// Admits rehearsals: they take places of queries, and are limited further.
     let queries: QueryAdmission
 
     var routes: [RelayRoute] {
@@ -52,7 +52,7 @@ struct RehearseRoutes: Sendable {
     }
 }
 
-/// The same for the operator, as any user: what that user may not read is not looked at either.
+/// The operator's calls to rehearse as any user; what that user may not read is not looked at.
 struct RehearseAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let service: RehearseService
@@ -79,7 +79,7 @@ struct RehearseAdministration: AdministrationTable {
         return RelayAnswer(json: answer.json)
     }
 
-    /// As whom the operator rehearses.
+    /// Returns the user as whom the operator rehearses.
     private static func owner(
         _ body: JSONReader, in container: ContainerKey
     ) throws -> SubscriptionOwner {
@@ -101,7 +101,7 @@ struct RehearseAdministration: AdministrationTable {
     }
 }
 
-/// Changes that are sent along, one a line, after a first line that says what is rehearsed.
+/// Uploaded changes, one on each line, after a first line with the request.
 private struct RehearsalUpload {
     private let lines: UploadedLines
     private let members: [String]
@@ -127,7 +127,7 @@ private struct RehearsalUpload {
         }
     }
 
-    /// The first line, which whoever sends changes alone has forgotten.
+    /// Parses the first line, which a caller that sends only changes has forgotten.
     private func question(_ line: ArraySlice<UInt8>) throws -> JSONReader {
         do {
             let body = try JSONReader(try JSONValue(parsing: Array(line)))

@@ -4,90 +4,90 @@ import PredicateLanguage
 import RelayModel
 import Storage
 
-/// Says what a subscription would have done, had it been there: reads changes of the log, newest
-/// first, and hands them to the ``Fanout/Rehearsal``.
+/// Computes what a subscription would have done: reads changes of the log, newest first, and passes
+/// them to the ``Fanout/Rehearsal``.
 ///
-/// Nothing is written and nothing is sent. Between two turns it is asked whether the caller's time
-/// is over, and whether the caller has gone.
+/// Nothing is written or sent. After each turn the service checks whether the caller's time is
+/// over, and whether the caller has gone.
 struct RehearseService: Sendable {
     let registry: any PastRegistry & SubscriptionRegistry & DeviceRegistry
     let knowledge: SubscriptionKnowledge
-    /// The containers' indexes, which say what predicates cost.
+    /// The containers' indexes, which are needed for the costs of conditions.
     let indexes: IndexDirectory
     let limits: RequestLimits
-    /// How long things are kept, for those who ask for what is gone.
+    /// How long the log is kept, for answers about what is gone.
     let retention: Retention
-    /// Reads conditions that take long.
+    /// The place where long conditions are parsed.
     let bodies: LongBodies
-    /// Steps that a condition may take on one change, as those of saved ones.
+    /// The maximum number of steps for one change, as for saved conditions.
     var mostSteps = Limits.maximumStepsPerChange
 
-    /// Entries of the log that one rehearsal looks through, whosever they are.
+    /// The entries of the log that one rehearsal reads, of all containers.
     static let lookedThrough = 1_000_000
-    /// Entries that are looked through in one read.
+    /// The entries of the log that one read passes.
     static let pageEntries = 20_000
-    /// Changes that one read brings.
+    /// The changes that one read returns.
     static let pageChanges = 1000
-    /// Changes that did not fire, the newest, of which it is said how near they were: each of them
-    /// is judged slowly.
+    /// The number of changes that did not fire, the newest, that are examined for near misses,
+    /// because each examination is slow.
     static let mostClose = 100
 
-    /// Why no more changes were looked at.
+    /// The reason for which no more changes were looked at.
     enum End: String, Sendable, Hashable, CaseIterable {
-        /// As many as were asked for.
+        /// The requested number of changes was reached.
         case changes
-        /// All of the span that was asked for.
+        /// The requested span was covered.
         case since
-        /// All that there ever were.
+        /// The whole log was covered.
         case log
-        /// All that are kept.
+        /// All entries that are still kept were covered.
         case retention
-        /// As many entries of the log as one rehearsal looks through.
+        /// The limit on entries was reached.
         case entries
         /// The time was over.
         case time
         /// The condition took too many steps.
         case steps
-        /// All of a file, which no relay has.
+        /// The whole file was covered; no answer of a relay ends like this.
         case file
     }
 
-    /// A subscription, and what it is compared with.
+    /// The subscription, and what it is compared with.
     struct Subject: Sendable {
         let subscription: Subscription
-        /// The saved one of the same name, or the one that was named.
+        /// The saved subscription of the same name, or the one that was named.
         var former: Subscription?
         let cost: PredicateCost?
         var warnings: [PredicateWarning] = []
     }
 
-    /// What came of it.
+    /// The result of a rehearsal.
     struct Answer: Sendable {
         let subject: Subject
         let devices: Int
         var tally: RehearsalTally
-        /// Why it ends where it ends.
+        /// Why it ended where it did.
         var end = End.log
-        /// How long the log is kept, where that is why.
+        /// How long the log is kept, if that is the reason.
         var logIsKept = ""
-        /// Where one would go on; `nil` where nothing is left.
+        /// The position to continue from; `nil` if nothing is left.
         var before: LogPosition?
-        /// Evaluations that had an error.
+        /// The number of evaluations with an error.
         var errors = 0
-        /// One of them.
+        /// An example of such a change.
         var errorExample: (change: PastChange, says: String)?
-        /// Those that did not fire by one comparison.
+        /// Examples of changes that did not fire because of a single comparison.
         var near: [(change: PastChange, says: String)] = []
-        /// How many were near, of so many that were looked at closely.
+        /// The number of near misses, among `closeCount` changes that were examined.
         var nearCount = 0
         var closeCount = 0
-        /// The change on which the condition took too many steps.
+        /// The change for which the condition took too many steps.
         var dear: LogPosition?
-        /// Changes that fire it, with the pushes.
+        /// Examples of changes that fire it, with their pushes.
         var examples: [RehearsalExamples.Example] = []
-        /// What is left of the pushes by what is asked for, to be told less.
+        /// The pushes that remain under the holds that are asked for.
         var left: HeldRehearsal.Outcome?
-        /// Changes that a change of the subscription adds and removes.
+        /// Examples of changes that an edit of the subscription would add and remove.
         var added: [PastChange] = []
         var removed: [PastChange] = []
     }
@@ -109,10 +109,10 @@ struct RehearseService: Sendable {
         return try run.concluded()
     }
 
-    /// Rehearses by changes that are sent along, in the preset `belfry`'s own words.
+    /// Rehearses with uploaded changes, in the format of the preset `belfry`.
     ///
-    /// The schema, the devices and the saved subscriptions are the container's. `read` says what
-    /// the first line asks for, and as whom.
+    /// The schema, the devices and the saved subscriptions are the container's. `read` parses the
+    /// first line, and returns the request and the user.
     func answer(
         by lines: UploadedLines, of settings: ContainerSettings,
         within allowance: QueryAllowance, at now: Timestamp,
@@ -137,7 +137,7 @@ struct RehearseService: Sendable {
         return try await begun.concluded()
     }
 
-    /// Lines without anything before the first that says something.
+    /// The maximum number of empty lines before the first one with content.
     private static let mostBlankLines = 1000
 
     private func rehearsal(
@@ -154,10 +154,10 @@ struct RehearseService: Sendable {
             kindness: try await kindness(of: owner), at: now, mostSteps: mostSteps)
     }
 
-    /// Devices of a user whose wishes are looked up.
+    /// The maximum number of devices whose holds are looked up.
     private static let mostDevices = 1000
 
-    /// What the user's devices ask for, by serial.
+    /// Returns the holds that the user's devices ask for, by serial.
     private func kindness(
         of owner: SubscriptionOwner
     ) async throws -> [UInt64: DeviceKindness] {
@@ -206,7 +206,7 @@ struct RehearseService: Sendable {
         return subject
     }
 
-    /// Does what a condition takes: of a long one by turns, on the thread that gives way.
+    /// Does the work on a condition; for a long one, by turns on a thread that gives way.
     private func read<Value: Sendable>(
         _ condition: JSONValue, for owner: SubscriptionOwner, _ work: @Sendable () throws -> Value
     ) async throws -> Value {
@@ -214,7 +214,7 @@ struct RehearseService: Sendable {
         return try await bodies.apart(of: owner.container, by: .user(owner.user), work)
     }
 
-    /// The condition of a subscription, by which it is known whether that is long.
+    /// Returns the condition of a subscription, to tell whether it is long.
     private static func condition(of subscription: Subscription) -> JSONValue {
         guard case .query(let query, _) = subscription.scope else { return .null }
         return .string(query.canonical)
@@ -233,7 +233,7 @@ struct RehearseService: Sendable {
         return try await bodies.apart(of: owner.container, by: .user(owner.user), weigh)
     }
 
-    /// The subscription as it is saved, also if it was disabled.
+    /// Returns the subscription as it is saved, even if it has been disabled.
     private func saved(
         _ id: SubscriptionID, of owner: SubscriptionOwner
     ) async throws -> Subscription? {
@@ -253,7 +253,7 @@ struct RehearseService: Sendable {
 }
 
 private extension CostLimits {
-    /// Limits that refuse nothing: what is saved is saved.
+    /// Limits that refuse nothing, because the subscription is saved already.
     static var unbounded: CostLimits {
         var limits = CostLimits()
         limits.perPredicate = .max

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Rehearses by lines that are sent along, as they come, for as long as the caller may.
+/// Rehearses with uploaded lines as they arrive, within the caller's time.
 struct UploadRehearsal {
     private var rehearsal: FileRehearsal
     private var lines: FileLines
@@ -14,7 +14,7 @@ struct UploadRehearsal {
         isTurnOver = allowance.beginTurn()
     }
 
-    /// Takes the next line, which may be empty; `false` if no more are wanted.
+    /// Takes the next line, which may be empty; returns `false` if no more lines are wanted.
     mutating func take(_ line: [UInt8], _ number: Int) async throws -> Bool {
         try await giveWay()
         guard !rehearsal.hasEnded else { return false }
@@ -24,7 +24,7 @@ struct UploadRehearsal {
         return !rehearsal.hasEnded
     }
 
-    /// The answer, once there are no more lines.
+    /// Returns the answer, after the last line.
     mutating func concluded() async throws -> RehearseService.Answer {
         while !rehearsal.hasEnded, let due = await lines.rest() { try await judge(due) }
         return try rehearsal.concluded(isOver: { [allowance] in allowance.isOver })
@@ -42,14 +42,14 @@ struct UploadRehearsal {
         }
     }
 
-    /// Lets others run at the end of a turn, and ends the rehearsal with its time.
+    /// Yields at the end of a turn, and ends the rehearsal when its time is over.
     private mutating func giveWay() async throws {
         guard isTurnOver() else { return }
         if allowance.isOver {
             allowance.noteCut()
             return rehearsal.end()
         }
-        // Others run on the same processors.
+        // Other tasks run on the same processors.
         await Task.yield()
         try Task.checkCancellation()
         isTurnOver = allowance.beginTurn()
@@ -57,7 +57,7 @@ struct UploadRehearsal {
 }
 
 private extension APIError {
-    /// The same, of one line of what was sent.
+    /// Returns the error with the number of the uploaded line.
     func inLine(_ number: Int) -> APIError {
         APIError(code, "line \(number): \(reason)", retryAfter: retryAfter, details: details)
     }

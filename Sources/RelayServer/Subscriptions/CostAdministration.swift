@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 
 extension CostLimits {
-    /// These limits, as far as a container does not set its own.
+    /// Returns these limits, replaced where a container sets its own.
     func narrowed(by bounds: CostBounds) -> CostLimits {
         var limits = self
         limits.perPredicate = bounds.perPredicate ?? perPredicate

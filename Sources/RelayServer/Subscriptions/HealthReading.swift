@@ -4,20 +4,20 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// Reads how subscriptions have fared, for whoever may see them.
+/// Reads the health of subscriptions, for clients and operators.
 struct HealthReading: Sendable {
     /// What it reads.
     typealias Known = SubscriptionRegistry & PastRegistry
 
-    /// Errors that are told of with their comparison in one answer, the last ones: each takes a
-    /// look into the log and an evaluation.
+    /// The number of last errors that are explained in one answer, because each takes a read of the
+    /// log and an evaluation.
     private static let mostFaults = 20
 
     let registry: any Known
-    /// How long things are kept, for those who ask for what is gone.
+    /// How long the log is kept, for answers about what is gone.
     let retention: Retention
 
-    /// How each of these versions of a container has fared, by serial.
+    /// Returns the health of versions of a container's subscriptions, by serial.
     func health(
         of versions: [SubscriptionVersion], in container: ContainerKey
     ) async throws -> [UInt64: JSONObject] {
@@ -30,7 +30,7 @@ struct HealthReading: Sendable {
         return answers
     }
 
-    /// What is told of the last errors.
+    /// Returns the explanations of the last errors.
     private func faults(
         of versions: [SubscriptionVersion], _ found: [UInt64: SubscriptionHealth],
         in container: ContainerKey
@@ -61,16 +61,16 @@ struct HealthReading: Sendable {
     }
 }
 
-/// What is told of an evaluation error.
+/// The explanation of an evaluation error.
 enum ToldFault: Sendable {
-    /// What went wrong.
+    /// The error was reproduced.
     case found(EvaluationFault)
-    /// The change is kept no more, with how long changes are.
+    /// The change is no longer kept; the text says how long changes are kept.
     case gone(String)
 }
 
 extension SubscriptionHealth {
-    /// How it fared, as answers have it.
+    /// Returns the health in the form of answers.
     func json(fault: ToldFault?) -> JSONObject {
         var object: JSONObject = ["fired": .integer(Int64(fired))]
         object["lastFired"] = lastFired.map { .object($0.json) }
@@ -125,7 +125,7 @@ private extension SubscriptionHealth.Event {
 }
 
 extension UnreachedFiring.Reason {
-    /// Its word in answers.
+    /// The word for the reason in answers.
     var word: String {
         switch self {
         case .noDevice: "noDevice"
@@ -134,7 +134,7 @@ extension UnreachedFiring.Reason {
         }
     }
 
-    /// For people.
+    /// The text for the reason, for people.
     var says: String {
         switch self {
         case .noDevice: "the owner had no device registered"

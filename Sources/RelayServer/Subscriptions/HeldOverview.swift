@@ -1,14 +1,14 @@
 import RelayModel
 import Storage
 
-/// What is held back for some users.
+/// The deliveries that are held for some users.
 struct HeldOverview {
-    /// Pairs of a subscription and a device that are looked at for each user.
+    /// The pairs of subscription and device that are read for each user.
     private static let most = 1000
 
     private var counts: [UserID: [HeldCount]] = [:]
 
-    /// Reads it.
+    /// Loads the overview from the store.
     init(
         of users: Set<UserID>, in container: ContainerKey, _ registry: any DeliveryRegistry
     ) async throws {
@@ -17,7 +17,7 @@ struct HeldOverview {
         }
     }
 
-    /// How many deliveries of a subscription are held; `nil` if none is.
+    /// Returns the number of held deliveries of a subscription; `nil` if there are none.
     func deliveries(of version: SubscriptionVersion) -> Int? {
         let subscription = version.subscription
         let all = counts[subscription.owner, default: []].filter {
@@ -26,7 +26,7 @@ struct HeldOverview {
         return all.isEmpty ? nil : all.reduce(0) { $0 + $1.deliveries }
     }
 
-    /// How many deliveries to a device are held.
+    /// Returns the number of held deliveries to a device.
     func deliveries(of device: Device) -> Int {
         counts[device.owner, default: []].reduce(0) {
             $0 + ($1.device == device.id ? $1.deliveries : 0)

@@ -1,16 +1,16 @@
 import Storage
 
 extension Retention {
-    /// How long the log is kept, as the end of a sentence; `oldest` is the age of what it has, if
-    /// that is known.
+    /// Returns how long the log is kept, as the end of a sentence; `oldest` is the age of its
+    /// oldest entry, if known.
     func logIsKept(oldest: Duration? = nil) -> String {
         Self.kept(
             "the log is", oldest: oldest, (logAge, "retention.logHours"),
             (logBytes, "retention.logMegabytes"))
     }
 
-    /// How long receipts are kept, as the end of a sentence; `oldest` is the age of the change from
-    /// which on there are some, if that is known.
+    /// Returns how long receipts are kept, as the end of a sentence; `oldest` is the age of the
+    /// oldest change that has receipts, if known.
     func receiptsAreKept(oldest: Duration? = nil) -> String {
         Self.kept(
             "receipts are", oldest: oldest, (receiptAge, "retention.receiptHours"),
@@ -22,8 +22,8 @@ extension Retention {
         _ size: (bound: Int?, key: String)
     ) -> String {
         var bounds: [String] = []
-        // What lies on is about as old as it may be where age took the rest; where it is younger,
-        // size did, or there was nothing for long.
+        // If the oldest entry has nearly the maximum age, the age limit removed the rest. If it is
+        // younger, the size limit did, or there was nothing for a long time.
         let isAtItsAge =
             if let bound = age.bound, let oldest { oldest * 10 >= bound * 9 } else { false }
         if let bound = size.bound, !isAtItsAge {
