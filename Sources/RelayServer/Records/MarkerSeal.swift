@@ -2,15 +2,16 @@ import Crypto
 import FoundationEssentials
 import RelayModel
 
-/// Makes continuation markers opaque, because a marker can name a record that its client may not
-/// read: one that was only looked at.
+/// Encrypts continuation markers, because a marker can name a record that was only looked at, and
+/// that its client may not read.
 struct MarkerSeal: Sendable {
     private let key: SymmetricKey
     private let chance: @Sendable (Int) -> [UInt8]
 
-    /// Makes a seal of the store's secret; `chance` gives unpredictable bytes.
+    /// Creates a seal from the store's secret; `chance` returns unpredictable bytes.
     ///
-    /// A store that was made of a copy has the copy's secret: its identity makes the difference.
+    /// A store that was made from a copy has the same secret, so the store's identity is used as
+    /// well.
     init(secret: [UInt8], store: UUIDBytes, chance: @escaping @Sendable (Int) -> [UInt8]) {
         key = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: SymmetricKey(data: secret), salt: store.bytes,
@@ -18,7 +19,7 @@ struct MarkerSeal: Sendable {
         self.chance = chance
     }
 
-    /// The text as clients carry it; it opens with the same `subject` only.
+    /// Returns the encrypted text; it can be opened only with the same `subject`.
     func close(_ text: [UInt8], subject: String) throws -> String {
         let box = try AES.GCM.seal(
             text, using: key, nonce: AES.GCM.Nonce(data: chance(12)),
@@ -26,7 +27,7 @@ struct MarkerSeal: Sendable {
         return Base64.encode(Array(box.nonce) + Array(box.ciphertext) + Array(box.tag))
     }
 
-    /// What ``close(_:subject:)`` closed; `nil` if it is something else.
+    /// Returns what ``close(_:subject:)`` encrypted; `nil` for any other text.
     func open(_ text: String, subject: String) -> [UInt8]? {
         guard let bytes = Base64.decode(text),
             let box = try? AES.GCM.SealedBox(combined: bytes),

@@ -5,23 +5,24 @@ import Synchronization
 
 /// Bounds how many queries of records run at the same time, and what each may use.
 ///
-/// Concurrency: a lock around the places; nothing is called out while it is held.
+/// Concurrency: a lock around the places; no other code is called while it is held.
 package final class QueryAdmission: Sendable {
-    /// What can be set.
+    /// The configurable limits.
     package struct Settings: Sendable, Hashable {
-        /// Queries that run at a time, of all containers.
+        /// The number of queries of all containers that run at a time.
         package var places = 64
-        /// Queries of one container that run at a time, unless it sets its own number.
+        /// The number of queries of one container that run at a time, unless the container sets its
+        /// own.
         package var placesOfContainer = 32
-        /// Records that one query may look at.
+        /// The number of records that one query may look at.
         package var rows = 200_000
-        /// How long one query may take.
+        /// The time that one query may take.
         package var time: Duration = .seconds(10)
-        /// Rehearsals that run at a time.
+        /// The number of rehearsals that run at a time.
         package var rehearsals = 2
-        /// How long a rehearsal by changes that are sent along may take.
+        /// The time that a rehearsal with uploaded changes may take.
         package var uploadTime: Duration = .seconds(60)
-        /// How long a query reads before it is another one's turn.
+        /// The time that a query reads before another one has its turn.
         package var turn: Duration = .milliseconds(10)
 
         package init() {}
@@ -42,12 +43,12 @@ package final class QueryAdmission: Sendable {
         self.clock = clock
     }
 
-    /// How many queries run.
+    /// The number of running queries.
     package var count: Int { places.withLock { $0.count } }
 
-    /// Runs a query when there is a place for it.
+    /// Runs a query if there is a place for it.
     ///
-    /// - Throws: 429 if there is none; what `body` throws.
+    /// - Throws: 429 if there is none; any error of `body`.
     func run<Value: Sendable>(
         _ party: QueryParty, of container: ContainerKey, places quota: Int? = nil,
         isUpload: Bool = false, _ body: (QueryAllowance) async throws -> Value
@@ -75,9 +76,9 @@ package final class QueryAdmission: Sendable {
 }
 
 extension QueryAdmission {
-    /// Runs a rehearsal when there is a place for it, among the rehearsals and among the queries.
+    /// Runs a rehearsal if there is a place for it, among the rehearsals and among the queries.
     ///
-    /// - Throws: 429 if there is none; what `body` throws.
+    /// - Throws: 429 if there is none; any error of `body`.
     func rehearse<Value: Sendable>(
         _ party: QueryParty, of container: ContainerKey, places quota: Int? = nil,
         isUpload: Bool = false, _ body: (QueryAllowance) async throws -> Value
@@ -95,14 +96,14 @@ extension QueryAdmission {
     }
 }
 
-/// What one query may use: rows to look at, and time.
+/// What one query may use: a number of rows, and time.
 struct QueryAllowance: Sendable {
     /// The bytes of stored text on one page.
     static let pageBytes = Limits.maximumPageBytes
 
-    /// Rows that it may look at.
+    /// The number of rows that the query may look at.
     let rows: Int
-    /// How long it may take.
+    /// The time that the query may take.
     let time: Duration
     private let turn: Duration
     private let clock: any Clock<Duration>
@@ -124,12 +125,12 @@ struct QueryAllowance: Sendable {
     /// Whether the time is over.
     var isOver: Bool { age.elapsed() >= time }
 
-    /// Says when the turn that begins now is over, or the time of the query.
+    /// Begins a turn; returns a function that says whether the turn or the query's time is over.
     func beginTurn() -> @Sendable () -> Bool {
         let turnAge = clock.measureStart()
         return { [turn, age, time] in turnAge.elapsed() >= turn || age.elapsed() >= time }
     }
 
-    /// Counts a query that ended for want of rows or time.
+    /// Counts a query that ended because it ran out of rows or time.
     func noteCut() { onCut() }
 }

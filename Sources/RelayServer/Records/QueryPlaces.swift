@@ -1,19 +1,19 @@
 import RelayModel
 import Storage
 
-/// How many queries of records run at a time, and whether one more may.
+/// The places of queries of records, of which a limited number run at a time.
 ///
-/// Of a container's places a user, or all strangers together, may have half. Where all
-/// places of the relay are taken, a container that has none running gets one still.
+/// One user, or all callers that are not signed in together, may take half of a container's places.
+/// If all places of the relay are taken, a container without a running query still gets one.
 struct QueryPlaces: Sendable {
     private struct Running {
         var count = 0
         var parties: [QueryParty: Int] = [:]
     }
 
-    /// Places of all containers together.
+    /// The places of all containers together.
     let total: Int
-    /// Queries that run.
+    /// The number of running queries.
     private(set) var count = 0
     private var containers: [ContainerKey: Running] = [:]
 
@@ -58,7 +58,7 @@ struct QueryPlaces: Sendable {
 }
 
 extension APIError {
-    /// The refusal of a query because `use` of them are running already.
+    /// Returns the refusal of a query because `use` queries are running already.
     static func tooManyQueries(_ whose: String, limit: Int, use: Int) -> APIError {
         APIError(
             .throttled, "\(use) queries \(whose) run already; allowed are \(limit) at a time",

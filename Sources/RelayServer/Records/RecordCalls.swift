@@ -2,17 +2,17 @@ import Crypto
 import RelayModel
 import Storage
 
-/// What the calls on records and zones have in common: who calls, in which database.
+/// The common part of all calls on records and zones: the caller and its database.
 struct RecordCalls: Sendable {
     let clients: ClientAdmission
     let shadow: any Shadow
-    /// The store that tokens are of.
+    /// The identity of the store that tokens belong to.
     let store: UUIDBytes
-    /// Where those wait who list much.
+    /// The queue for calls that list much.
     let lists: ReaderLine
     let limits: RequestLimits
 
-    /// A call on records of those who may own some.
+    /// Returns the route of a call on records, for callers that may own records.
     func route(
         _ method: String, _ path: String, patience: RelayRoute.Patience = .prompt,
         effect: RelayRoute.Effect? = nil,
@@ -25,7 +25,7 @@ struct RecordCalls: Sendable {
         }
     }
 
-    /// Who makes the call, and what there is to know of the database.
+    /// Returns the caller, with what is known about its database.
     private func caller(_ admitted: AdmittedCaller) async throws -> RecordCaller {
         let database = admitted.database
         let owner = database == .public ? nil : try admitted.user()
@@ -39,19 +39,19 @@ struct RecordCalls: Sendable {
     }
 }
 
-/// Who calls, in which database, with which schema.
+/// A caller with its database and schema.
 struct RecordCaller: Sendable {
     let place: RecordPlace
     let user: UserID?
     let isServer: Bool
     private(set) var schema: ContainerSchema
     let redirectURL: String
-    /// Queries of the container at a time, where that is not as the configuration says.
+    /// The container's limit on concurrent queries, if it differs from the configuration.
     var queryPlaces: Int?
-    /// The store that the places in tokens are of.
+    /// The identity of the store that the positions in tokens belong to.
     let store: UUIDBytes
 
-    /// The same caller, with what was learned since the schema was read.
+    /// Returns the same caller, with what was learned since the schema was read.
     func knowing(_ additions: [RecordTypeDefinition]) -> RecordCaller {
         var caller = self
         for addition in additions {
@@ -63,19 +63,19 @@ struct RecordCaller: Sendable {
 
     var editor: RecordEditor { RecordEditor(userID: user, isServer: isServer) }
 
-    /// Whether nobody is signed in, and somebody could be.
+    /// Whether no user is signed in, although one could be.
     var isNobody: Bool { user == nil && !isServer }
 
-    /// What is refused to nobody, and may be granted to somebody.
+    /// The error for a caller without a user, if a user might be allowed to do it.
     var authenticationRequired: APIError {
         APIError(
             .authenticationRequired, "request needs authorization",
             details: ["redirectURL": .string(redirectURL)])
     }
-    /// Who asks, as far as places for queries go.
+    /// The party that places for queries are counted for.
     var party: QueryParty { isServer ? .server : user.map { .user($0) } ?? .strangers }
 
-    /// Whether the caller may know of a record.
+    /// Returns whether the caller may read a record.
     func mayRead(_ record: ShadowRecord) -> Bool {
         guard !isServer else { return true }
         if let readers = record.readers { return RecordChange.names(user, in: readers) }
@@ -84,9 +84,9 @@ struct RecordCaller: Sendable {
         return type.readGrant.admits(user, createdBy: record.created.userID)
     }
 
-    /// Refuses to create a record of `type` for who may not.
+    /// Refuses the creation of a record of `type` unless the caller may create one.
     ///
-    /// - Throws: 421 if signing in would help, else 403.
+    /// - Throws: 421 if signing in might help, otherwise 403.
     func checkCreation(of type: RecordTypeDefinition) throws(APIError) {
         guard place.database == .public, !isServer, !type.grants(.create, to: .world) else {
             return
@@ -100,20 +100,20 @@ struct RecordCaller: Sendable {
 
     // MARK: Zones
 
-    /// Whose name as the owner of a zone is the same as none.
+    /// The user whose name as the owner of a zone means the same as no owner.
     var impliedOwner: UserID? { place.database.impliedOwner(place.owner) }
 
-    /// The zone that a client means.
+    /// Returns the zone that a client means.
     func zoneID(_ stated: ZoneID) -> ZoneID { stated.implying(impliedOwner) }
 
-    /// A zone as CloudKit's answers name it.
+    /// Returns a zone in the form of CloudKit's answers.
     func json(_ zoneID: ZoneID) -> JSONValue {
         var object = JSONObject()
         write(zoneID, to: &object)
         return .object(object)
     }
 
-    /// Appends the members of a zone as CloudKit's answers name it.
+    /// Appends the members of a zone in the form of CloudKit's answers.
     func write<Object: JSONObjectBuilder>(_ zoneID: ZoneID, to object: inout Object) {
         object.append("zoneName", text: zoneID.zoneName)
         object.append(
@@ -124,7 +124,7 @@ struct RecordCaller: Sendable {
             text: zoneID.zoneName == ZoneID.defaultName ? "DEFAULT_ZONE" : "REGULAR_CUSTOM_ZONE")
     }
 
-    /// The zone in the member `zoneID`, the default one if there is none.
+    /// Returns the zone in the member `zoneID`, or the default one.
     ///
     /// - Throws: `JSONContractError`.
     func zoneID(_ reader: JSONReader, unless fallback: ZoneID = .default) throws -> ZoneID {
@@ -132,7 +132,8 @@ struct RecordCaller: Sendable {
         return zoneID(try ZoneID(json: value, path: reader.path(of: "zoneID")))
     }
 
-    /// The zone that an element of a list of zones means: its member `zoneID`, or itself.
+    /// Returns the zone of an element in a list of zones, from its member `zoneID` or from the
+    /// element itself.
     ///
     /// Clients write `{"zoneID": {"zoneName": …}}` and `{"zoneName": …}`.
     ///
@@ -151,21 +152,23 @@ struct RecordCaller: Sendable {
 
     // MARK: Tokens
 
-    /// A token for a place in what changed, good for this database and `part` of this store only.
+    /// Returns a token for a place among the changes, valid only for this database, this store and
+    /// `part`.
     func token(_ numbers: [UInt64], of part: String) -> String {
         let text = ([seal(of: part), StoreMark(store).text] + numbers.map { String($0) })
             .joined(separator: ":")
         return Base64.encode(Array(text.utf8))
     }
 
-    /// The numbers of a token that ``token(_:of:)`` made; zeros without one.
+    /// Returns the numbers of a token that ``token(_:of:)`` made; zeros without a token.
     ///
-    /// - Throws: 400 if it is another one's; with `changeTokenExpired` if it is of another store,
-    ///   as after a backup was restored: that store's places are taken by other changes here.
+    /// - Throws: 400 if it was made for something else, with `changeTokenExpired` if it is of
+    ///   another store. After a backup was restored, that store's positions belong to other
+    ///   changes.
     func numbers(_ token: String?, count: Int, of part: String) throws(APIError) -> [UInt64] {
         guard let token else { return Array(repeating: 0, count: count) }
         guard let bytes = Base64.decode(token) else { throw Self.foreignToken }
-        // By bytes: as texts, two megabytes of combining marks are compared for half an hour.
+        // By bytes: comparing two megabytes of combining marks as texts takes half an hour.
         let parts = bytes.split(separator: UInt8(ascii: ":"), maxSplits: count + 2)
         let numbers = parts.dropFirst(2).compactMap { UInt64(String(decoding: $0, as: UTF8.self)) }
         guard parts.count == count + 2, numbers.count == count,
@@ -190,6 +193,6 @@ struct RecordCaller: Sendable {
 }
 
 extension ZoneID {
-    /// What names the zone in the seal of a token.
+    /// The name of the zone in the seal of a token.
     var sealName: String { "\(ownerRecordName?.rawValue ?? "")/\(zoneName)" }
 }

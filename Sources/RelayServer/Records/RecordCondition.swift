@@ -5,7 +5,7 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// The condition of a query, as it judges kept records.
+/// The condition of a query, prepared for kept records.
 struct RecordCondition: Sendable {
     private let prepared: PreparedPredicate
     /// The fields that it reads; `nil` for the whole record.
@@ -21,29 +21,31 @@ struct RecordCondition: Sendable {
         forms = KnownForms(of: condition)
     }
 
-    /// How many forms are kept that it takes for records of which not all is known.
+    /// The number of prepared forms for incomplete records.
     var keptForms: Int { forms.count }
 
-    /// Whether a record satisfies it at the moment `now`.
+    /// Returns whether a record satisfies the condition at the moment `now`.
     ///
-    /// A field that no database ever sent is unknown and not nil: a comparison that reads it fails,
-    /// and so does its contrary, as for subscriptions (docs/firing-rules.md, rule 25).
+    /// A field that no database ever sent is unknown and not nil. A comparison that reads it fails,
+    /// and so does its negation, as for subscriptions (docs/firing-rules.md, rule 25).
     func holds(for record: ShadowRecord, at now: Timestamp) -> Bool {
         let fields = record.judgedFields
         guard record.isPartial, reads?.isSubset(of: fields.keys) != true else {
             return prepared.evaluate(on: fields, now: now) == .true
         }
-        // Which of the others are known makes no difference to it.
+        // Known fields that the condition does not read make no difference.
         let known = reads?.intersection(fields.keys) ?? Set(fields.keys)
         return forms.form(knowing: known)?.evaluate(on: fields, now: now) == .true
     }
 }
 
-/// What becomes of one condition where only some fields are known: each form is prepared once,
-/// because the records of a table that sends parts mostly lack the same ones.
+/// The forms of one condition for records of which only some fields are known.
+///
+/// Each form is prepared once, because the incomplete records of a table mostly lack the same
+/// fields.
 final class KnownForms: Sendable {
-    /// Forms that are kept; of records that lack fields by chance there may be any number, and
-    /// what is beyond is prepared for each record, as all of them were.
+    /// The number of forms that are kept; records may lack any fields, and forms beyond that number
+    /// are prepared for each record.
     static let mostKept = 64
 
     private let condition: RecordPredicate
@@ -53,10 +55,11 @@ final class KnownForms: Sendable {
         self.condition = condition
     }
 
-    /// How many forms are kept.
+    /// The number of forms that are kept.
     var count: Int { kept.withLock { $0.count } }
 
-    /// The condition as it is judged where only `fields` are known; `nil` if it cannot be prepared.
+    /// Returns the condition for records of which only `fields` are known; `nil` if it cannot be
+    /// prepared.
     func form(knowing fields: Set<String>) -> PreparedPredicate? {
         if let form = kept.withLock({ $0[fields] }) { return form }
         guard let form = try? PreparedPredicate(checked: condition.knowing(fields)) else {

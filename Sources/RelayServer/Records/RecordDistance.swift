@@ -3,7 +3,7 @@ import Glibc
 import RelayModel
 
 extension RecordOrder {
-    /// The distance of two places in metres, on a sphere of the Earth's mean radius.
+    /// Returns the distance of two locations in metres, on a sphere of the Earth's mean radius.
     static func distance(_ first: Location, _ second: Location) -> Double {
         func radians(_ degrees: Double) -> Double { degrees * .pi / 180 }
         let latitudes = (radians(first.latitude), radians(second.latitude))

@@ -1,13 +1,13 @@
 import RelayModel
 import Storage
 
-/// CloudKit's calls on many records: query, and what changed since a token.
+/// CloudKit's calls on many records: queries, and changes since a token.
 struct RecordFeedRoutes: Sendable {
     let calls: RecordCalls
-    /// Lets queries in.
+    /// Admits queries.
     let queries: QueryAdmission
     let sessions: any SessionRegistry
-    /// Makes unpredictable bytes, as many as it is asked for.
+    /// Returns the given number of unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]
 
     var routes: [RelayRoute] {
@@ -66,7 +66,7 @@ struct RecordFeedRoutes: Sendable {
         }
     }
 
-    /// The newer call: several zones, each with its own token.
+    /// The newer call for changes: several zones, each with its own token.
     private func zoneChanges(
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
@@ -74,7 +74,7 @@ struct RecordFeedRoutes: Sendable {
         let shown = try RecordJSON(body)
         let zones = try body.zones()
         try calls.limits.check(zones.count, of: "zones")
-        // Beside the zones it is each one's that has none.
+        // A limit beside the zones holds for each zone that does not give its own.
         let limit = try body.resultsLimit()
         let zoneIDs = try zones.map { try caller.listedZoneID($0) }
         let read = zip(zoneIDs, zones).map { zoneID, zone -> Result<ZoneQuestion, any Error> in
@@ -120,7 +120,7 @@ struct RecordFeedRoutes: Sendable {
         }
     }
 
-    /// Which zones have something new.
+    /// Returns the zones that have changed.
     private func databaseChanges(
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {

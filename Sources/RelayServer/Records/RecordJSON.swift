@@ -1,11 +1,11 @@
 import RelayModel
 import Storage
 
-/// How an answer shows records: which fields, and how numbers.
+/// The form of records in answers: the shown fields, and the form of numbers.
 struct RecordJSON: Sendable {
-    /// The fields that are shown; `nil` shows all.
+    /// The names of the shown fields; `nil` shows all.
     var desiredKeys: Set<String>?
-    /// How numbers are written.
+    /// The form of numbers.
     var numbers = AnsweredNumbers.asNumbers
 
     /// Whether a field is its bare value, without the type that says how to read it.
@@ -13,12 +13,12 @@ struct RecordJSON: Sendable {
     /// Whether the record's version is shown.
     var showsChangeTag = true
 
-    /// Shows all fields.
+    /// Creates a form that shows all fields.
     init(numbers: AnsweredNumbers) {
         self.numbers = numbers
     }
 
-    /// Reads `desiredKeys` and `numbersAsStrings` of a request.
+    /// Creates a form from `desiredKeys` and `numbersAsStrings` of a request.
     ///
     /// - Throws: `JSONContractError` if they do not fit.
     init(_ body: JSONReader) throws {
@@ -26,14 +26,14 @@ struct RecordJSON: Sendable {
         numbers = try body.bool("numbersAsStrings") == true ? .asStrings : .asNumbers
     }
 
-    /// Shows `desiredKeys` in the place of the request's own, if they are given.
+    /// Returns a form that shows `keys` instead of the request's own keys, if they are given.
     func showing(_ keys: [String]?) -> RecordJSON {
         var shown = self
         if let keys { shown.desiredKeys = Set(keys) }
         return shown
     }
 
-    /// CloudKit's record dictionary.
+    /// Returns CloudKit's record dictionary.
     func record(_ record: ShadowRecord, for caller: RecordCaller) -> JSONObject {
         var object = JSONObject()
         write(record, for: caller, to: &object)
@@ -86,13 +86,13 @@ struct RecordJSON: Sendable {
         }
     }
 
-    /// The words of fields that lead to records.
+    /// The type words of fields with references.
     private static let referring: Set<String> = [
         SchemaFieldType.Element.reference.answered,
         SchemaFieldType.Element.reference.answered + "_LIST",
     ]
 
-    /// Whether a value leads to records, and to nothing else.
+    /// Returns whether a value consists of references only.
     private static func refers(_ value: FieldValue) -> Bool {
         switch value {
         case .reference: true
@@ -101,13 +101,14 @@ struct RecordJSON: Sendable {
         }
     }
 
-    /// References with their zones as the service names them: clients' types demand the owner of a
-    /// zone (edorphy's CloudKitWebServices ends at one without), and the zone: cloudkit_flutter
-    /// fails without, and TalkToCloud takes the reference for none.
+    /// Adds zones to references, as the service does, because clients demand them: edorphy's
+    /// CloudKitWebServices fails for a zone without an owner, cloudkit_flutter fails without a
+    /// zone, and TalkToCloud does not recognise a reference without one.
     ///
-    /// Where none was written, the default one is meant. Only with an action in a zone of the
-    /// user's own it is the record's, and for conditions the default one: none is told, because a
-    /// client that sends it back would decide that.
+    /// A reference without a zone means the default zone. The exception is a reference with an
+    /// action in a custom zone: the action applies to the record's zone, and conditions to the
+    /// default zone. Then no zone is written, because a client that sends it back would decide
+    /// between these.
     private static func namingZones(
         in value: JSONValue, of record: ShadowRecord, for caller: RecordCaller
     ) -> JSONValue {
@@ -128,8 +129,8 @@ struct RecordJSON: Sendable {
         }
     }
 
-    /// Appends the members of a stamp, always all three: CloudKit's always has them, and clients'
-    /// types demand it (OpenCloudKit and others drop a stamp that lacks one).
+    /// Appends the members of a stamp; always all three, because CloudKit always has them and
+    /// clients demand it (OpenCloudKit and others drop a stamp that lacks one).
     private static func write<Object: JSONObjectBuilder>(
         _ stamp: RecordStamp, to object: inout Object
     ) {
@@ -139,10 +140,10 @@ struct RecordJSON: Sendable {
     }
 }
 
-/// The names in a stamp when nobody was named.
+/// The names in a stamp without a user or a device.
 enum UnnamedStamp {
-    /// No user's record name: a database posted the change, and did not say on whose behalf.
+    /// The record name of no user, for a change whose database did not say who made it.
     static let user = "_" + String(repeating: "0", count: 32)
-    /// The device of changes that came by a web service; CloudKit's own answers have it too.
+    /// The device of changes through a web service; CloudKit's own answers use it too.
     static let device = "2"
 }

@@ -1,26 +1,25 @@
 import RelayModel
 import Storage
 
-/// The body of `records/modify`: what is to be applied, and how its outcome is told.
+/// The body of `records/modify`: the operations, and the form of their outcomes.
 struct RecordModification {
-    /// One operation, and how its record is shown.
+    /// One operation, with the form in which its record is shown.
     struct Operation {
         let edit: RecordEdit
         let view: RecordJSON
     }
 
     private let request: ItemisedRequest<Operation>
-    /// Whether a refusal undoes the others.
+    /// Whether a refused operation undoes the others.
     let atomicity: EditAtomicity
-    /// What the schema must learn before.
+    /// What the schema must learn before the operations are applied.
     let additions: [RecordTypeDefinition]
 
-    /// Reads the body; members that nobody knows are ignored, as CloudKit does.
+    /// Parses the body; unknown members are ignored, as in CloudKit.
     ///
-    /// `stored` has the types of the records that ``untypedRecords(_:_:)`` found, as they are
-    /// stored.
+    /// `stored` has the stored types of the records that ``untypedRecords(_:_:)`` found.
     ///
-    /// - Throws: What makes the request as a whole unreadable.
+    /// - Throws: An error that makes the whole request unreadable.
     init(
         _ body: JSONReader, by caller: RecordCaller, from origin: RecordOrigin,
         limits: RequestLimits,
@@ -42,14 +41,15 @@ struct RecordModification {
         additions = reading.inference.additions
     }
 
-    /// What is to be applied; `nil` if an atomic request has been refused already.
+    /// The operations to apply; `nil` if an atomic request has been refused already.
     var edits: [RecordEdit]? { request.operations(atomicity)?.map(\.edit) }
 
-    /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``.
+    /// Returns the answer's entries, one for each operation, in order; `outcomes` belong to
+    /// ``edits``.
     func entries(
         outcomes: [RecordEditOutcome], for caller: RecordCaller, uuid: String
     ) -> [JSONValue] {
-        // What the request itself taught is known to its answer.
+        // The answer uses what the schema has learned from the request.
         let caller = caller.knowing(additions)
         return request.entries(outcomes, uuid: uuid) { operation, outcome in
             (outcome ?? .undone).entry(
@@ -57,8 +57,9 @@ struct RecordModification {
         }
     }
 
-    /// Refuses the request as a whole where nothing was applied for want of a user alone: clients
-    /// sign their user in upon a 421, and look for it nowhere else.
+    /// Refuses the whole request if nothing was applied only because no user is signed in.
+    ///
+    /// Clients sign their user in after a 421 for the request, and do not look for it elsewhere.
     ///
     /// - Throws: 421.
     func requireUser(outcomes: [RecordEditOutcome], for caller: RecordCaller) throws(APIError) {
@@ -82,7 +83,7 @@ struct RecordModification {
     }
 }
 
-/// Reads operations, one after the other.
+/// Parses operations, one after the other.
 struct RecordOperationReading {
     let caller: RecordCaller
     let zoneID: ZoneID
@@ -91,10 +92,10 @@ struct RecordOperationReading {
     /// The types of stored records whose operations do not name one.
     let stored: [RecordID: RecordType]
     private(set) var inference: SchemaInference
-    /// The types whose records the caller may write whoever created them.
+    /// The types whose records the caller may write, regardless of the creator.
     private let typesWritableByAll: Set<RecordType>
     private var seen: Set<RecordID> = []
-    /// How many references of the operations so far ask for their targets.
+    /// The number of references so far whose targets have to be validated.
     private var validatedCount = 0
 
     init(
@@ -116,7 +117,7 @@ struct RecordOperationReading {
             : []
     }
 
-    /// Reads one operation.
+    /// Parses one operation.
     mutating func edit(
         _ element: JSONValue, path: String, assignedName: String
     ) throws -> (RecordEdit, RecordJSON) {
@@ -129,7 +130,7 @@ struct RecordOperationReading {
         edit.changeTag = try record.string("recordChangeTag")
         edit.deviceID = origin.device
         edit.stampsDevice = !origin.isPage
-        // A page sends records back as it fetched them: it is its `clientId` that says who calls.
+        // A page sends records back as it fetched them, so its `clientId` says which device calls.
         edit.statedStamp = origin.isPage && origin.device != nil ? nil : try Self.stamp(record)
         guard seen.insert(edit.recordID).inserted else {
             throw record.failure(
@@ -164,12 +165,12 @@ struct RecordOperationReading {
                     + "users; clients write no records of type Users")
         }
         if kind == .create { return try record.require("recordType", type) }
-        // CloudKit does not ask what is deleted by force: clients write anything in its place.
+        // CloudKit ignores the type in a forced deletion, and clients write anything there.
         if kind == .forceDelete, let type, caller.schema.recordTypes[type] == nil { return nil }
         return type
     }
 
-    /// The member `fields`; PHP writes an empty dictionary as an empty array.
+    /// Returns the member `fields`; PHP writes an empty dictionary as an empty array.
     static func fields(of record: JSONReader) throws(JSONContractError) -> JSONReader {
         if let fields = record.value("fields"), fields != [] {
             return try JSONReader(fields, path: record.path(of: "fields"))
@@ -177,7 +178,7 @@ struct RecordOperationReading {
         return try JSONReader([:], path: record.path(of: "fields"))
     }
 
-    /// What there is to say of an operation that names no type on a record that is not there.
+    /// Returns the error of an operation without a type on a record that does not exist.
     private static func untyped(_ edit: RecordEdit) -> APIError {
         switch edit.kind {
         case .update, .replace, .delete: .noRecord(edit.recordID.recordName)
@@ -201,7 +202,7 @@ struct RecordOperationReading {
             guard edit.fields.isEmpty else { throw Self.untyped(edit) }
             return
         }
-        // Refusals must leave nothing learned.
+        // Learned in a copy, so that a refused operation leaves nothing learned.
         var trial = inference
         let admitted = try trial.admit(
             type, fields: edit.fields, emptyLists: reading.emptyLists)
@@ -209,11 +210,11 @@ struct RecordOperationReading {
         inference = trial
     }
 
-    /// References of one record, and of one request, that may ask for their targets: each is looked
-    /// for by the writer, for which all wait.
+    /// The numbers of references of one record and of one request that may be validated; the writer
+    /// looks up each target while everybody waits.
     private static let mostValidated = (record: 1000, request: 2000)
 
-    /// The records that must be there, each once.
+    /// Returns the records that must exist, each once.
     private mutating func validated(
         _ reading: RecordFieldReading.Reading, in zoneID: ZoneID
     ) throws(APIError) -> [RecordID] {
@@ -257,8 +258,8 @@ struct RecordOperationReading {
             deviceID: deviceID?.rawValue == UnnamedStamp.device ? nil : deviceID)
     }
 
-    /// The moment of a stamp, which only tells whether it repeats what is stored: clients write
-    /// their own clock's, in whatever form it has.
+    /// Returns the time of a stamp, which serves only to tell whether it repeats the stored one;
+    /// clients write their own clock's time, in any form.
     private static func milliseconds(_ json: JSONValue?) -> Int64 {
         switch json {
         case .integer(let number)?: number
@@ -269,14 +270,14 @@ struct RecordOperationReading {
 }
 
 extension RecordEditOutcome {
-    /// The entry of the answer.
+    /// Returns the entry of the answer.
     func entry(
         of edit: RecordEdit, for caller: RecordCaller, _ view: RecordJSON, uuid: String
     ) -> JSONValue {
         let name = edit.recordID.recordName.rawValue
         switch self {
         case .saved(var record):
-            // Who may write a record and not read it is shown what was written.
+            // A caller that may write a record but not read it is shown only what it wrote.
             if !caller.mayRead(record) {
                 record.fields = record.fields.filter { edit.fields[$0.key] != nil }
             }
@@ -355,20 +356,20 @@ extension RecordRefusal {
 }
 
 extension APIError {
-    /// There is no such record.
+    /// The error of a record that does not exist.
     static func noRecord(_ name: RecordName) -> APIError {
         APIError(.notFound, "there is no record \"\(name)\"")
     }
 
-    /// An operation would create a record and does not say of which type.
+    /// The error of an operation that would create a record without a type.
     static let recordTypeRequired = APIError(
         .badRequest, "recordType is required for a record that is new")
 
-    /// A record is larger than one may be, at once or with what it has already.
+    /// The error of a record that is too large, in one operation or with what it has already.
     static let recordTooLarge = APIError(
         .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")
 
-    /// There is no such zone.
+    /// The error of a zone that does not exist.
     static func zoneNotFound(_ zoneID: ZoneID) -> APIError {
         APIError(.zoneNotFound, "there is no zone \"\(zoneID.zoneName)\"")
     }

@@ -1,9 +1,9 @@
 import RelayModel
 import Storage
 
-/// The records of a page as they are found: the first in the order of the query, as many as fit.
+/// Collects the records of a page: the first in the order of the query, as many as fit.
 ///
-/// A page is bounded in records and in bytes; it has one record at least.
+/// A page is limited in records and in bytes, but it has at least one record.
 struct RecordPage: Sendable {
     private struct Entry: Sendable {
         let record: ShadowRecord
@@ -15,7 +15,8 @@ struct RecordPage: Sendable {
     let limit: Int
     let maximumBytes: Int
     let after: RecordQueryMarker?
-    /// The first place that is known not to be on the page; with it, there is more.
+    /// The first place that is known not to be on the page; if there is one, there are more
+    /// records.
     private(set) var boundary: RecordQueryMarker?
     private var entries: [Entry] = []
     private var bytes = 0
@@ -33,13 +34,13 @@ struct RecordPage: Sendable {
     /// The records, in order.
     var records: [ShadowRecord] { entries.map(\.record) }
 
-    /// The place of the last record of the page.
+    /// The place of the page's last record.
     var last: RecordQueryMarker? { entries.last?.place }
 
-    /// Whether no record that comes later could be on the page.
+    /// Whether no further record can be on the page.
     var isFull: Bool { order.isEmpty && boundary != nil }
 
-    /// Whether a record could be on the page, if it matches.
+    /// Returns whether a record could be on the page, if it matches.
     func wants(_ record: ShadowRecord) -> Bool {
         guard !order.isEmpty else { return true }
         let place = RecordQueryMarker(record, order: order)
@@ -47,9 +48,9 @@ struct RecordPage: Sendable {
             && boundary.map { place.precedes($0, order) } ?? true
     }
 
-    /// Takes a record that matches; returns whether more could be wanted.
+    /// Adds a record that matches; returns whether further ones could be wanted.
     ///
-    /// Complexity: O(log limit) comparisons and O(limit) moves, whatever the number of records.
+    /// Complexity: O(log limit) comparisons and O(limit) moves, whatever the number of records is.
     mutating func take(_ scanned: ScannedRecord) -> Bool {
         let place = RecordQueryMarker(scanned.record, order: order)
         let index = order.isEmpty ? entries.count : self.index(of: place)
@@ -64,7 +65,7 @@ struct RecordPage: Sendable {
         return !isFull
     }
 
-    /// Where a place belongs among the entries.
+    /// Returns the index of a place among the entries.
     private func index(of place: RecordQueryMarker) -> Int {
         var low = 0
         var high = entries.count

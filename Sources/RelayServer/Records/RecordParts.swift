@@ -1,28 +1,28 @@
 import RelayModel
 import Storage
 
-/// The operations of one request, which stand for themselves, as they go in part by part.
+/// The independent operations of one request, which are applied in parts.
 ///
-/// In however many parts they come, they change and are answered what one request may, and what
-/// was applied is told though a later part is refused.
+/// However many parts there are, together they may change and answer only what one request may.
+/// What was applied is answered even if a later part is refused.
 struct RecordParts {
     private let edits: [RecordEdit]
     private var allowance = RecordEditAllowance(.atOnce)
-    /// What became of them so far, in their order.
+    /// The outcomes so far, in the order of the operations.
     private(set) var outcomes: [RecordEditOutcome] = []
-    /// Where the first of the others goes on, if it is a deletion that is unfinished.
+    /// The place at which the next operation continues, if it is an unfinished deletion.
     private(set) var place: CascadePlace?
 
     init(_ edits: [RecordEdit]) {
         self.edits = edits
     }
 
-    /// Whether a part has gone in.
+    /// Whether any part has been applied.
     var isBegun: Bool { !outcomes.isEmpty || place != nil }
 
-    /// The operations that go in next, `most` at the most; `nil` after the last.
+    /// Returns the next operations, at most `most`; `nil` after the last.
     ///
-    /// One that is unfinished goes on alone.
+    /// An unfinished operation continues alone.
     mutating func next(most: Int) -> [RecordEdit]? {
         if allowance.appended <= 0, place == nil {
             end(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes))
@@ -31,29 +31,29 @@ struct RecordParts {
         return rest.isEmpty ? nil : Array(rest.prefix(place == nil ? max(1, most) : 1))
     }
 
-    /// Notes what became of the operations that went in last, and of what goes along.
+    /// Notes the outcomes of the latest part, and the place of an unfinished deletion.
     mutating func note(_ applied: RecordEditsApplied) {
         let isUnfinished = applied.outcomes.contains(where: \.isUnfinished)
         note(Array(applied.outcomes.prefix { !$0.isUnfinished }))
         place = isUnfinished ? applied.place : nil
     }
 
-    /// Notes what became of the operations that went in last.
+    /// Notes the outcomes of the latest part.
     mutating func note(_ part: [RecordEditOutcome]) {
         let isAll = part.count >= edits.count
         for outcome in part {
-            // One request's own step has counted what goes in at once.
+            // If all operations were applied in one step, that step has counted them already.
             guard !isAll else {
                 outcomes.append(outcome)
                 continue
             }
             outcomes.append(outcome.told(within: &allowance.told))
-            // A change holds the record as it was, too.
+            // The change contains the record before as well.
             if case .saved(let record) = outcome { allowance.appended -= 2 * record.toldBytes }
         }
     }
 
-    /// Refuses what has not gone in.
+    /// Refuses the remaining operations.
     mutating func end(_ refusal: RecordRefusal) {
         if place != nil, case .bounded(let bound, let reason) = refusal {
             let rest = "of what refers to it some is deleted, and the same deletion goes on with it"

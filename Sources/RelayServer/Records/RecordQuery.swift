@@ -5,25 +5,25 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// The body of `records/query`: a condition in any of the relay's forms, an order, and a page.
+/// The body of `records/query`: a condition in any form of the relay, an order, and a page.
 struct RecordQuery: Sendable {
     let recordType: RecordType
-    /// The zone; `nil` asks all of them.
+    /// The zone; `nil` means all zones.
     let zoneID: ZoneID?
     private let condition: RecordCondition
     let order: [RecordSortKey]
-    /// Records of this page, at most.
+    /// The maximum number of records on the page.
     let limit: Int
-    /// Where the page before ended.
+    /// The place at which the previous page ended.
     let marker: RecordQueryMarker?
-    /// What is told of this query and of no other.
+    /// The text that identifies this query, to which markers are bound.
     private let seal: String
     private let markers: MarkerSeal
 
-    /// Reads the body and checks the query against the schema.
+    /// Parses the body, and checks the query against the schema.
     ///
-    /// - Throws: 404 for a record type that is unknown, 403 for one that is not kept here, 400 for
-    ///   the rest.
+    /// - Throws: 404 for an unknown record type, 403 for one that is not kept here, 400 for other
+    ///   errors.
     init(_ body: JSONReader, for caller: RecordCaller, markers: MarkerSeal) throws {
         let value = try body.require("query", body.value("query"))
         let reader = try JSONReader(value, path: body.path(of: "query"))
@@ -53,7 +53,7 @@ struct RecordQuery: Sendable {
             "\(recordType)|\(zoneID?.sealName ?? "*")|\(predicate.canonicalText)|"
             + order.map(\.text).joined(separator: ",")
         let digest = SHA256.hash(data: Array(text.utf8)).prefix(6)
-        // The same words are another query elsewhere: a marker has values of a record.
+        // A marker contains values of a record, so it is bound to the database as well.
         let place = caller.place
         let owner = place.owner?.rawValue ?? ""
         let seal =
@@ -80,12 +80,12 @@ struct RecordQuery: Sendable {
         return definition
     }
 
-    /// One page, and the marker of the next one if there is more.
+    /// Returns one page, and the marker of the next one if there is more.
     ///
-    /// Without an order a page ends early when the allowance does, and its marker goes on from
-    /// there; with one, all records of the type have to be looked at.
+    /// Without an order, a page ends early when the allowance is used up, and its marker continues
+    /// from there. With an order, all records of the type have to be looked at.
     ///
-    /// - Throws: 413 or 429 if they are too many to be put in order; `CancellationError`.
+    /// - Throws: 413 or 429 if there are too many records to put in order; `CancellationError`.
     func page(
         from shadow: any Shadow, for caller: RecordCaller, at now: Timestamp,
         within allowance: QueryAllowance
@@ -118,7 +118,7 @@ struct RecordQuery: Sendable {
         return (page.records, try last.text(seal: seal, markers))
     }
 
-    /// Why the records could not be put in order, and what to do.
+    /// Returns the error that the records could not be put in order, with advice.
     private func tooMany(_ isForRows: Bool, _ allowance: QueryAllowance) -> APIError {
         let advice =
             "leave sortBy out and go through the pages, or ask for one zone with fewer records"
@@ -136,7 +136,7 @@ struct RecordQuery: Sendable {
     }
 }
 
-/// The place of a record in the order of a query: where a page ends and the next one begins.
+/// The place of a record in the order of a query, at which a page ends and the next one begins.
 struct RecordQueryMarker: Sendable {
     /// The values by which the records are sorted.
     let values: [FieldValue]
@@ -147,13 +147,13 @@ struct RecordQueryMarker: Sendable {
         recordID = record.recordID
     }
 
-    /// The place of a record that was looked at, where there is no order but the names'.
+    /// Creates the place of a record in the order of names.
     init(_ recordID: RecordID) {
         values = []
         self.recordID = recordID
     }
 
-    /// Reads what ``text(seal:_:)`` wrote.
+    /// Parses the output of ``text(seal:_:)``.
     ///
     /// - Throws: 400 if it is the marker of another query.
     init(_ text: String, seal: String, _ markers: MarkerSeal) throws(APIError) {
@@ -172,7 +172,7 @@ struct RecordQueryMarker: Sendable {
         }
     }
 
-    /// The marker as clients carry it: opaque.
+    /// Returns the encrypted text for clients.
     func text(seal: String, _ markers: MarkerSeal) throws -> String {
         let json: JSONValue = [
             "v": .array(values.map(\.notation)),
@@ -181,7 +181,7 @@ struct RecordQueryMarker: Sendable {
         return try markers.close(json.utf8, subject: seal)
     }
 
-    /// Whether this place comes before `other`; names decide between records that are alike.
+    /// Returns whether this place comes before `other`; the names decide between equal records.
     func precedes(_ other: RecordQueryMarker, _ order: [RecordSortKey]) -> Bool {
         for (index, key) in order.enumerated() where index < values.count {
             switch RecordOrder.compare(values[index], other.values[index]) {
@@ -198,7 +198,7 @@ struct RecordQueryMarker: Sendable {
 struct RecordSortKey: Sendable {
     let field: String
     let isAscending: Bool
-    /// Places are sorted by their distance from here.
+    /// The location whose distance sorts locations.
     let relativeLocation: Location?
 
     /// The key as text, for the seal of a marker.
@@ -207,7 +207,7 @@ struct RecordSortKey: Sendable {
         return "\(field)\(isAscending ? "+" : "-")\(place)"
     }
 
-    /// Keys of one query, at most; more could never decide anything.
+    /// The maximum number of keys in a query; more could never decide anything.
     private static let maximumKeys = 10
 
     static func read(
@@ -256,7 +256,7 @@ struct RecordSortKey: Sendable {
         relativeLocation = location
     }
 
-    /// The value by which `record` is sorted.
+    /// Returns the value by which `record` is sorted.
     func value(of record: ShadowRecord) -> FieldValue {
         let isSystemField = SystemField(named: field) != nil
         let value = (isSystemField ? record.systemFields : record.fields)[field] ?? .null
@@ -266,7 +266,7 @@ struct RecordSortKey: Sendable {
 }
 
 extension JSONReader {
-    /// `resultsLimit`, at most CloudKit's 200, which it is unless given.
+    /// Reads `resultsLimit`, which is at most, and by default, CloudKit's 200.
     ///
     /// - Throws: `JSONContractError` if it is not a positive number.
     func resultsLimit(unless fallback: Int = Limits.maximumRecordsPerAnswer) throws -> Int {
@@ -275,10 +275,10 @@ extension JSONReader {
         return Int(min(limit, Int64(Limits.maximumRecordsPerAnswer)))
     }
 
-    /// `resultsLimit` as it stands there: a whole number, which a client for Android writes as a
-    /// text, and others with a fraction of nothing, as they do with the numbers of fields.
+    /// Reads `resultsLimit` as it is stated: a whole number, which a client for Android writes as a
+    /// text, and others with an empty fraction, as they do in numeric fields.
     ///
-    /// - Throws: `JSONContractError` if it is none.
+    /// - Throws: `JSONContractError` if it is not a whole number.
     func statedLimit() throws(JSONContractError) -> Int64? {
         let stated: Int64?
         switch value("resultsLimit") {

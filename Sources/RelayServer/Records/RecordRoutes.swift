@@ -34,15 +34,16 @@ struct RecordRoutes: Sendable {
         return RelayAnswer(json: ["records": .array(entries)])
     }
 
-    /// Changes records: those that stand for themselves come in parts where their changes may be
-    /// dear, so that others' come between them.
+    /// Changes records.
     ///
-    /// So does what goes along with what they delete.
+    /// Independent operations are applied in parts if their changes may be expensive, so that
+    /// changes of others come between them. The same holds for what is deleted along with their
+    /// records.
     private func modify(
         _ edits: [RecordEdit], _ modification: RecordModification, _ caller: RecordCaller,
         at now: Timestamp
     ) async throws -> [RecordEditOutcome] {
-        // A single operation is done as a whole or not at all, whatever is asked for.
+        // A single operation is applied completely or not at all, whatever the request says.
         guard modification.atomicity == .independent || edits.count == 1 else {
             return try await modify(
                 part: edits, .allOrNothing, modification.additions, within: .atOnce, caller,
@@ -54,7 +55,7 @@ struct RecordRoutes: Sendable {
         while let part = parts.next(most: turns.portion(of: caller.place.container)) {
             do {
                 try time.check()
-                // Whoever is gone deletes again what is unfinished.
+                // A client that has gone repeats an unfinished deletion.
                 if parts.place != nil { try Task.checkCancellation() }
                 let room = CascadeRoom(
                     part: turns.portion(of: caller.place.container), from: parts.place)
@@ -76,7 +77,7 @@ struct RecordRoutes: Sendable {
     ) async throws -> RecordEditsApplied {
         try await turns.run(
             of: caller.place.container, changes: edits.count, besides: \.gone,
-            // What was deleted has no position of its own any more; the head is none too low.
+            // A deleted record has no position any more; the head of the log is high enough.
             last: { applied in
                 guard applied.gone > 0 || applied.outcomes.contains(where: \.isApplied) else {
                     return nil
@@ -90,21 +91,21 @@ struct RecordRoutes: Sendable {
         }
     }
 
-    /// The types of the records whose operations leave them out.
+    /// Returns the types of the records whose operations leave them out.
     private func storedTypes(
         _ body: JSONReader, _ caller: RecordCaller
     ) async throws -> [RecordID: RecordType] {
         let ids = RecordModification.untypedRecords(body, caller)
             .prefix(calls.limits.operations)
         guard !ids.isEmpty else { return [:] }
-        // What is more than one request may change is not worth reading.
+        // Reading more than one request may change is pointless.
         let stored = try await calls.shadow.records(
             named: Array(ids), in: caller.place, bytes: 4 * Limits.maximumPageBytes
         ).records
         return Self.meant(stored.filter(caller.mayRead), by: caller).mapValues(\.recordType)
     }
 
-    /// The record that each name means.
+    /// Returns the record that each name means.
     private static func meant(
         _ records: [ShadowRecord], by caller: RecordCaller
     ) -> [RecordID: ShadowRecord] {
@@ -125,12 +126,12 @@ struct RecordRoutes: Sendable {
         }
     }
 
-    /// The records that are wanted, as far as they fit one answer.
+    /// Returns the requested records, as far as they fit one answer.
     private func answer(
         _ wanted: [(id: RecordID, view: RecordJSON)], _ request: RelayRequest,
         _ caller: RecordCaller
     ) async throws -> RelayAnswer {
-        // Who names a record many times reads it once, and is answered it as often as it fits.
+        // A record that is named many times is read once, and answered as often as it fits.
         var named: Set<RecordID> = []
         let (all, unread) = try await calls.shadow.records(
             named: wanted.map(\.id).filter { named.insert($0).inserted }, in: caller.place,
@@ -152,7 +153,7 @@ struct RecordRoutes: Sendable {
         return RelayAnswer(json: ["records": .array(entries)])
     }
 
-    /// Dictionaries with `recordName`, each with `desiredKeys` of its own or not; or bare names.
+    /// Parses dictionaries with `recordName` and optionally `desiredKeys`, or bare names.
     private func recordIDs(
         _ body: JSONReader, _ caller: RecordCaller, _ shown: RecordJSON
     ) throws -> [(id: RecordID, view: RecordJSON)] {
@@ -172,28 +173,28 @@ struct RecordRoutes: Sendable {
     }
 }
 
-/// Where changes of records come from.
+/// The origin of changes of records.
 struct RecordOrigin: Sendable, Hashable {
-    /// The device that is not told of them.
+    /// The device that is not told about them.
     var device: DeviceID?
-    /// Whether it is a page in a browser: the service stamps what those write with no device.
+    /// Whether it is a page in a browser; the service stamps the changes of pages with no device.
     var isPage = false
 }
 
 extension RelayRequest {
-    /// Where the changes come from that the call makes.
+    /// Returns the origin of the changes that the call makes.
     ///
-    /// - Throws: 400 if the device cannot be one's name.
+    /// - Throws: 400 if the device's name is not valid.
     func recordOrigin(_ body: JSONReader) throws -> RecordOrigin {
         RecordOrigin(
             device: try deviceID(body),
             isPage: query["ckjsVersion"] != nil || query["ckjsBuildVersion"] != nil)
     }
 
-    /// The device that makes the call: `clientId` of the query or of the body, as CloudKit JS has
-    /// it, or the header `X-Belfry-Device`.
+    /// Returns the device that makes the call: `clientId` of the query or body, as in CloudKit JS,
+    /// or the header `X-Belfry-Device`.
     ///
-    /// - Throws: 400 if it cannot be one's name.
+    /// - Throws: 400 if the name is not valid.
     func deviceID(_ body: JSONReader) throws -> DeviceID? {
         for name in ["clientId", "clientID"] {
             if let id: DeviceID = try body.identifier(name) { return id }

@@ -1,18 +1,19 @@
 import RelayModel
 import Storage
 
-/// How many rehearsals run at a time: each user has one, and the relay a few.
+/// The places of rehearsals: one for each user, and a few for the relay.
 ///
-/// They read far more than a query does, and so have places of their own beside those of queries.
+/// Rehearsals read far more than queries do, so they need such a place in addition to one for
+/// queries.
 struct RehearsalPlaces: Sendable {
     private struct Holder: Hashable {
         let container: ContainerKey
         let party: QueryParty
     }
 
-    /// Places of all containers together.
+    /// The places of all containers together.
     let total: Int
-    /// Rehearsals that run.
+    /// The number of running rehearsals.
     private(set) var count = 0
     private var users: Set<Holder> = []
     private var ofContainers: [ContainerKey: Int] = [:]
@@ -21,7 +22,7 @@ struct RehearsalPlaces: Sendable {
         self.total = max(1, total)
     }
 
-    /// Takes a place; a container that has none gets one though all are taken.
+    /// Takes a place; a container without a rehearsal gets one even if all places are taken.
     ///
     /// - Throws: 429 that says which places are taken.
     mutating func enter(_ party: QueryParty, of container: ContainerKey) throws(APIError) {
@@ -36,7 +37,7 @@ struct RehearsalPlaces: Sendable {
         }
         count += 1
         ofContainers[container, default: 0] += 1
-        // Whoever administrates the relay is not one user.
+        // Operators do not count as one user.
         if case .user = party { users.insert(holder) }
     }
 

@@ -1,11 +1,11 @@
 import RelayModel
 
 extension RecordModification {
-    /// The records whose operations have fields and do not say of which type: the stored record's
-    /// type is meant, as CloudKit has it for records that are there (CloudKit-PHP and others leave
-    /// it out of updates).
+    /// Returns the records whose operations have fields but no record type.
     ///
-    /// What cannot be read is left to the reading of the operations, which says why.
+    /// The stored record's type is meant, as in CloudKit for existing records (CloudKit-PHP and
+    /// others leave the type out of updates). Unreadable parts are skipped here, because the
+    /// parsing of the operations reports them.
     static func untypedRecords(_ body: JSONReader, _ caller: RecordCaller) -> [RecordID] {
         guard let elements = try? body.array("operations"),
             let zoneID = try? caller.zoneID(body)

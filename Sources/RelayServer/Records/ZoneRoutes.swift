@@ -33,7 +33,7 @@ struct ZoneRoutes: Sendable {
             var json: JSONObject = [
                 "zones": .array(page.elements.map { .object($0.json(for: caller)) })
             ]
-            // CloudKit has no pages here; few will ever see one.
+            // CloudKit has no pages here, and few clients will ever need one.
             if page.hasMore, let last = page.elements.last {
                 json["continuationMarker"] = .string(last.zoneID.marker)
             }
@@ -61,7 +61,7 @@ struct ZoneRoutes: Sendable {
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
         let body = try request.optionalJSONBody()
-        // The service knows `metaSyncToken`; clients written by Apple's text say `syncToken`.
+        // The service uses `metaSyncToken`; clients that follow Apple's text use `syncToken`.
         let token = try body.string("metaSyncToken") ?? body.string("syncToken")
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let feed = try await ZoneFeed(calls, caller).changes(since: token)
@@ -86,7 +86,7 @@ struct ZoneRoutes: Sendable {
                 .badRequest, "zones are created and deleted in the private database only")
         }
         let body = try request.jsonBody()
-        // All are read before the first is carried out: a request that is refused changes nothing.
+        // All are parsed before the first is applied, so a refused request changes nothing.
         let operations = try body.operations(within: calls.limits).enumerated()
             .map { index, element in
                 try operation(element, path: "operations[\(index)]", caller)
@@ -173,14 +173,13 @@ struct ZoneRoutes: Sendable {
         return .object(zone.json(for: caller))
     }
 
-    /// Records of a zone that one transaction deletes, with which it keeps the writer from others.
+    /// The number of records that one transaction deletes while other changes wait.
     private static let deletedAtATime = 32
 
-    /// A zone may have a million records, each of which is a change that is followed: they go some
-    /// at a time, by the share of their container.
+    /// Deletes a zone in portions, within the share of its container.
     ///
-    /// Who is told to come later, for want of a turn or because it has taken as long as whoever
-    /// asks waits for an answer, goes on then.
+    /// A zone may have a million records, and each deletion is a change. A client that is told to
+    /// come back, for want of a turn or of time, continues with its next call.
     private func delete(
         _ zoneID: ZoneID, within time: inout PartedTime, _ caller: RecordCaller,
         _ request: RelayRequest
@@ -215,16 +214,16 @@ struct ZoneRoutes: Sendable {
 }
 
 extension ZoneID {
-    /// Names the zone as the last one of a page.
+    /// The text that names the zone as the last one of a page.
     var marker: String {
         Base64.encode(Array("\(ownerRecordName?.rawValue ?? "")\n\(zoneName)".utf8))
     }
 }
 
 extension RelayRequest {
-    /// After which zone a page of `zones/list` goes on, in the body or in the query.
+    /// Returns the zone after which a page of `zones/list` continues, from the body or the query.
     ///
-    /// - Throws: 400 if it is none.
+    /// - Throws: 400 if the marker is not valid.
     func zoneMarker() throws -> ZoneID? {
         var text = query["continuationMarker"]
         if text == nil, let reader = try? optionalJSONBody() {
@@ -247,9 +246,9 @@ extension RelayRequest {
 }
 
 extension JSONReader {
-    /// The elements of `zones`: an array of dictionaries or names, or a single one of them.
+    /// Returns the elements of `zones`: an array of dictionaries or names, or a single one.
     ///
-    /// - Throws: `JSONContractError` if there is none.
+    /// - Throws: `JSONContractError` if the member is missing.
     func zones() throws(JSONContractError) -> [JSONReader] {
         let value = try require("zones", value("zones"))
         let elements: [JSONValue] =
@@ -265,7 +264,7 @@ extension JSONReader {
 }
 
 extension ZoneMark {
-    /// CloudKit's zone dictionary.
+    /// Returns CloudKit's zone dictionary.
     func json(for caller: RecordCaller) -> JSONObject {
         [
             "zoneID": caller.json(zoneID),

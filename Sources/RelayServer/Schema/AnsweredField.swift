@@ -1,18 +1,18 @@
 import RelayModel
 
-/// A field as CloudKit's service answers it: a value, and the type that says how to read it.
+/// A field in the form of CloudKit's answers: a value, and the type that says how to read it.
 ///
-/// The service answers lists by the type of their elements, empty ones too (`STRING_LIST`; measured
-/// on 2026-09-09), and clients that decode strictly end at any other word. So the value always fits
-/// the word, whatever a database has sent.
+/// The service gives lists the type of their elements, even empty ones (`STRING_LIST`; measured on
+/// 2026-09-09), and clients that decode strictly fail on any other word. So the value always fits
+/// the type, whatever a database has sent.
 struct AnsweredField {
-    /// One of CloudKit's words.
+    /// The type, as one of CloudKit's words.
     let type: String
     /// The value.
     let value: JSONValue
 
-    /// The form of a stored value; `wire` is what a client wrote of it where that says more, and
-    /// `known` what the schema says of the field.
+    /// Creates the form of a stored value; `wire` is the client's original form if it contains
+    /// more, and `known` is the field's type in the schema.
     init(
         _ stored: FieldValue, wire: JSONValue?, known: SchemaFieldType?, numbers: AnsweredNumbers
     ) {
@@ -23,8 +23,8 @@ struct AnsweredField {
         case .set(let values): elements = Array(values)
         default:
             let element = SchemaFieldType.Element(of: stored) ?? .string
-            // A database writes the whole ones among doubles as integers; as those the record could
-            // not be saved back.
+            // A database writes whole doubles as integers. With the type of integers, the record
+            // could not be saved back.
             let isWhole = element == .int64 && known == SchemaFieldType(.double)
             let word = isWhole ? Self.double : element.answered
             type = word
@@ -42,29 +42,32 @@ struct AnsweredField {
     private static let text = SchemaFieldType.Element.string.answered
     private static let double = SchemaFieldType.Element.double.answered
 
-    /// What the elements have in common: their type; that of the schema where there are none;
-    /// numbers are doubles where one is, and elements that nothing unites are texts.
+    /// Returns the common type of list elements.
+    ///
+    /// An empty list has the type of the schema. Numbers are doubles if one of them is. Elements of
+    /// different types become texts.
     private static func element(of words: Set<String>, known: String?) -> String {
-        // An empty list of a field that nobody knows is the one that every client can read.
+        // An empty list of an unknown field gets the type that every client can read.
         guard let first = words.first else { return known ?? text }
         let numbers: Set = [SchemaFieldType.Element.int64.answered, double]
         if words.isSubset(of: numbers), words.count == 2 || known == double { return double }
         return words.count == 1 ? first : text
     }
 
-    /// A list without what a database has put into it and CloudKit's lists do not have.
+    /// Removes nulls, which a database may have sent and CloudKit's lists do not have.
     private static func withoutNulls(_ json: JSONValue) -> JSONValue {
         guard case .array(let elements) = json else { return json }
         return .array(elements.filter { $0 != .null })
     }
 
-    /// A list in which everything is a text, as CloudKit has no list of lists or of objects.
+    /// Turns all elements into texts, because CloudKit has no lists of lists or of objects.
     private static func texts(_ json: JSONValue) -> JSONValue {
         guard case .array(let elements) = json else { return json }
         return .array(elements.map(asText))
     }
 
-    /// A text: what CloudKit has no type for, as a dictionary, is its JSON.
+    /// Returns a value as a text; a value without a type in CloudKit, such as a dictionary, becomes
+    /// its JSON text.
     private static func asText(_ json: JSONValue) -> JSONValue {
         switch json {
         case .string, .null: json

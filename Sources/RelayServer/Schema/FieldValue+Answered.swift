@@ -3,12 +3,12 @@ import RelayModel
 /// How an answer writes numbers.
 enum AnsweredNumbers: Sendable, Hashable {
     case asNumbers
-    /// For clients whose numbers are doubles.
+    /// As texts, for clients that read numbers as doubles.
     case asStrings
 }
 
 extension FieldValue {
-    /// The value as CloudKit writes it; what CloudKit does not have becomes a text.
+    /// Returns the value as CloudKit writes it; a value that CloudKit does not have becomes a text.
     func answered(_ numbers: AnsweredNumbers) -> JSONValue {
         func number(_ json: JSONValue) -> JSONValue {
             numbers == .asStrings ? .string(json.text) : json

@@ -1,12 +1,14 @@
 import RelayModel
 
-/// Completes `filterBy` with types that a client left out: then the schema decides (CloudKit Web
-/// Services Reference), because milliseconds look like a number, and bytes like a text.
+/// Completes `filterBy` with the types that a client left out.
+///
+/// The schema decides then (CloudKit Web Services Reference), because in JSON milliseconds look
+/// like a number, and bytes like a text.
 struct FilterTypes {
     /// The record type, if it is known.
     let definition: RecordTypeDefinition?
 
-    /// The filters with the types that JSON does not show.
+    /// Returns the filters, completed with the types that JSON does not show.
     func completed(_ filterBy: JSONValue) -> JSONValue {
         switch filterBy {
         case .array(let filters): .array(filters.map(filter))
@@ -15,7 +17,7 @@ struct FilterTypes {
         }
     }
 
-    /// A query, a subscription's or one for records, with its filters completed.
+    /// Returns a query for a subscription or for records, with its filters completed.
     func completed(query: JSONObject) -> JSONObject {
         guard let filterBy = query["filterBy"] else { return query }
         var query = query
@@ -44,20 +46,22 @@ struct FilterTypes {
         return .object(filter)
     }
 
-    /// The type of a field that holds what CloudKit has no word for, if a filter's value can be of
-    /// it: it is answered as a text, and comes back so.
+    /// Returns the type of a field that CloudKit has no word for, if the filter's value can have
+    /// it.
+    ///
+    /// The values of such a field are answered as texts, and come back as texts.
     private func databaseType(of name: String, _ value: JSONObject) -> SchemaFieldType? {
         guard let element = definition?.fields[name]?.type.element, element.isNamedByText,
             let raw = value["value"], Self.isText(raw), Self.isOfTexts(value["type"])
         else { return nil }
         let isList = if case .array = raw { true } else { false }
         let type = SchemaFieldType(element, isList: isList)
-        // What is none, as the beginning of one, stays a text, and the check says what is wrong.
+        // A value that is not complete, such as a beginning, stays a text; the check will say why.
         let read = try? FieldDictionary(.compared).value(raw, as: type, path: "")
         return read == nil ? nil : type
     }
 
-    /// Whether a filter says of its value that it is a text, or nothing.
+    /// Returns whether a filter states that its value is a text, or states no type.
     private static func isOfTexts(_ type: JSONValue?) -> Bool {
         guard case .string(let word)? = type, case .stated(let stated)? = FieldTypeWord(word) else {
             return isUntyped(type)
@@ -65,19 +69,21 @@ struct FilterTypes {
         return stated.element == .string
     }
 
-    /// Whether a filter leaves the type of its value, or of its elements, to the schema.
+    /// Returns whether a filter leaves the type of its value, or of its elements, to the schema.
     private static func isUntyped(_ type: JSONValue?) -> Bool {
         guard case .string(let word)? = type else { return given(type) == nil }
         return FieldTypeWord(word) == .someList
     }
 
-    /// A member that is there: clients write `null` for none.
+    /// Returns a member if it is present; clients write `null` for none.
     private static func given(_ member: JSONValue?) -> JSONValue? {
         if case .null? = member { nil } else { member }
     }
 
-    /// Clients write the name of a record or user as a text and as a reference, whatever the field
-    /// holds; a text is compared with the name (`RecordPredicate.meant`), whatever type it states.
+    /// Adapts a value to a system field.
+    ///
+    /// Clients write the name of a record or user as a text or as a reference, whatever the field
+    /// holds. A text is compared with the name (`RecordPredicate.meant`), whatever type it states.
     private static func fitted(_ raw: JSONValue, to field: SystemField) -> JSONValue {
         switch (raw, field.element) {
         case (.array(let elements), _): .array(elements.map { fitted($0, to: field) })
@@ -86,7 +92,7 @@ struct FilterTypes {
         }
     }
 
-    /// Whether a value is a text, or a list of texts.
+    /// Returns whether a value is a text, or a list of texts.
     private static func isText(_ raw: JSONValue) -> Bool {
         switch raw {
         case .string: true
@@ -99,7 +105,7 @@ struct FilterTypes {
         let known = definition?.fields[name]?.type.element ?? SystemField(named: name)?.element
         switch known {
         case .timestamp?, .bytes?, .double?: return known
-        // Whoever has no integers of 64 bits writes them as texts, as they may be answered.
+        // A client without 64-bit integers writes them as texts, as answers may do.
         case .int64? where Self.isText(raw): return known
         default: return nil
         }

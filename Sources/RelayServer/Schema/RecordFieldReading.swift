@@ -1,25 +1,25 @@
 import RelayModel
 
-/// Reads CloudKit's field dictionaries, `{"value": …, "type": …}` each (CloudKit Web Services
+/// Parses CloudKit's field dictionaries, `{"value": …, "type": …}` (CloudKit Web Services
 /// Reference, "Record Field Dictionary").
 ///
-/// Where `type` is absent, or `LIST`, the schema decides, and without one the value.
+/// Where `type` is absent or `LIST`, the schema decides, and without one the value.
 struct RecordFieldReading {
-    /// The record's type, if it is known.
+    /// The definition of the record's type, if it is known.
     let definition: RecordTypeDefinition?
-    /// Whose name as the owner of a zone is the same as none.
+    /// The user whose name as the owner of a zone means the same as no owner.
     let impliedOwner: UserID?
 
-    /// What was read of a record's fields.
+    /// The parsed fields of a record.
     struct Reading {
         var fields: RecordFields = [:]
-        /// What the dictionaries say beyond the values.
+        /// What the dictionaries say in addition to the values.
         var wire: JSONObject = [:]
-        /// The types of empty lists whose values do not show them.
+        /// The types of empty lists, which the values do not show.
         var emptyLists: [String: SchemaFieldType] = [:]
 
-        /// The records to which references with the action `VALIDATE` lead; one without a zone
-        /// leads into the record's own.
+        /// Returns the targets of references with the action `VALIDATE`; a reference without a zone
+        /// points into the record's own zone.
         func validated(in zoneID: ZoneID) -> [RecordID] {
             wire.members.flatMap { name, raw -> [RecordID] in
                 let pairs: [(FieldValue, JSONValue)]
@@ -41,9 +41,9 @@ struct RecordFieldReading {
         }
     }
 
-    /// Reads every field.
+    /// Parses all fields.
     ///
-    /// - Throws: `JSONContractError` at the first field that does not fit.
+    /// - Throws: `JSONContractError` for the first field that does not fit.
     func read(_ reader: JSONReader) throws(JSONContractError) -> Reading {
         var reading = Reading()
         guard reader.object.members.count <= Limits.maximumFieldsPerRecord else {
@@ -77,13 +77,13 @@ struct RecordFieldReading {
         return reading
     }
 
-    /// Whether a source named a field that is known, as MongoDB's `_id`: a client that saves a
-    /// record back has it in it.
+    /// Returns whether a source has named a known field, such as MongoDB's `_id`, which a client
+    /// sends when it saves a record back.
     private func isSources(_ name: String) -> Bool {
         !name.utf8.starts(with: "___".utf8) && definition?.fields[name] != nil
     }
 
-    /// CloudKit's rule for the names of fields and record types.
+    /// Returns whether a name follows CloudKit's rule for fields and record types.
     static func isClientName(_ name: String) -> Bool {
         guard let first = name.utf8.first, name.utf8.count <= Limits.maximumNameBytes else {
             return false
@@ -93,10 +93,10 @@ struct RecordFieldReading {
             && name.utf8.allSatisfy { isLetter($0) || 0x30...0x39 ~= $0 || $0 == 0x5F }
     }
 
-    /// What an empty list is answered as whose type nobody knows: sent back, it says nothing.
+    /// The answered type of an empty list whose type is unknown; sent back, it says nothing.
     private static let unknownList = SchemaFieldType(.string, isList: true)
 
-    /// Reads one field: its dictionary, or the bare value; and its type, as far as that is known.
+    /// Parses one field, as a dictionary or a bare value; returns its type too, if it is known.
     private func read(
         _ json: JSONValue, name: String, in reader: JSONReader
     ) throws(JSONContractError) -> (FieldValue, raw: JSONValue?, SchemaFieldType?) {
@@ -124,7 +124,7 @@ struct RecordFieldReading {
         return try FieldDictionary(.kept).value(json, as: type, path: path)
     }
 
-    /// The type that the client states, or that the schema knows.
+    /// Returns the type that the client states or that the schema knows.
     private func type(
         _ word: String?, of json: JSONValue, name: String, in field: JSONReader
     ) throws(JSONContractError) -> SchemaFieldType? {
@@ -141,9 +141,9 @@ struct RecordFieldReading {
             }
             return known
         }
-        // What CloudKit has no word for is answered as a text or a number, and comes back so.
+        // A type that CloudKit has no word for is answered as a text or number, and comes back so.
         if let known, !known.element.isOfCloudKit { return known }
-        // An empty list is one of every type.
+        // An empty list fits every type of list.
         if let known, known.isList, stated.isList, json == [] { return known }
         if let known, known != stated {
             throw JSONContractError(
@@ -156,11 +156,11 @@ struct RecordFieldReading {
 }
 
 extension FieldValue {
-    /// What a client wrote of it, without the zone of a reference that means the default one
-    /// anyhow.
+    /// Removes zones that are implied from what a client wrote for this value: the default zone of
+    /// references with the action `NONE`.
     ///
-    /// It is answered all the same (`RecordJSON`), and comes back with every record that was read:
-    /// a list of thousands would take several times the room.
+    /// Answers add the zone again (`RecordJSON`), and clients send it back with every record.
+    /// Storing it would take several times the space for a list of thousands.
     func withoutDefaultZones(_ raw: JSONValue) -> JSONValue {
         switch (self, raw) {
         case (.list(let values), .array(let elements)) where values.count == elements.count:
@@ -173,8 +173,8 @@ extension FieldValue {
         }
     }
 
-    /// Whether CloudKit's value says more than this one keeps: the action of a reference, the
-    /// altitude of a place, the download URL of an asset.
+    /// Returns whether the client's form says more than this value keeps: the action of a
+    /// reference, the altitude of a location, the download URL of an asset.
     func outlinesLess(than raw: JSONValue) -> Bool {
         switch self {
         case .reference, .location, .map: answered(.asNumbers) != raw

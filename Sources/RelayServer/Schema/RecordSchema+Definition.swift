@@ -3,7 +3,7 @@ import PredicateLanguage
 import RelayModel
 
 extension RecordSchema {
-    /// What a predicate may use of a record type.
+    /// Creates the schema that a predicate on a record type is checked against.
     init(_ definition: RecordTypeDefinition) {
         var fields: [String: Field] = [:]
         for (name, field) in definition.fields where !name.hasPrefix("___") {
@@ -13,7 +13,8 @@ extension RecordSchema {
         self.init(fields)
     }
 
-    /// What the condition of a subscription may use of a record type, and has to.
+    /// Returns the schema for the condition of a subscription, which may have to use an indexed
+    /// field.
     static func ofConditions(_ definition: RecordTypeDefinition) -> RecordSchema {
         var schema = RecordSchema(definition)
         for (name, field) in definition.fields where field.uses.contains(.indexed) {
@@ -22,25 +23,27 @@ extension RecordSchema {
         return schema
     }
 
-    /// What may be taken from what was inferred: which fields hold references, because a text in
-    /// the place of one never matches, and nobody is told.
+    /// Returns the part of an inferred definition that is safe to use: the fields with references.
+    ///
+    /// A text compared with a reference never matches, and no error would say so.
     static func inferred(_ definition: RecordTypeDefinition) -> RecordSchema {
         let references = definition.fields.filter { $0.value.type.element == .reference }
         return RecordSchema(knownOnly: references.mapValues { Field(FieldType($0.type)) })
     }
 
-    /// Whether every record has this field, by one of CloudKit's names for it.
+    /// Returns whether a name is one of CloudKit's names for a system field, which every record
+    /// has.
     static func isSystemField(_ name: String) -> Bool {
         SystemField(named: name) != nil
     }
 }
 
 extension PredicateError {
-    /// This error as the answer to a request whose condition stands at `path`.
+    /// Returns this error as the answer to a request whose condition is at `path`.
     func refusal(of query: SubscriptionQuery, path: String) -> APIError {
         let form = query.form ?? .predicate
         let error = placed(in: query.source, dialect: form.dialect).completed(in: query.source)
-        // Of a `where` the path is within it; a filter's begins with `filterBy`.
+        // The path of a `where` is relative to it; the path of a filter begins with `filterBy`.
         let whole = form == .where ? "\(path).where" : path
         var text = "\(path).\(form.rawValue)"
         if let inner = error.path {
@@ -49,7 +52,7 @@ extension PredicateError {
             text += " at byte \(offset)"
         }
         text += ": \(reason)"
-        // Realm's reasons say it themselves.
+        // Realm's reasons contain it already.
         if let expected, !reason.hasPrefix("expected \(expected)") {
             text += "; expected \(expected)"
         }

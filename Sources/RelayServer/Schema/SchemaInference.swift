@@ -1,12 +1,12 @@
 import RelayModel
 
-/// What a container in development learns from the records that arrive, as CloudKit does; in
-/// production whatever is unknown is refused.
+/// Extends the schema of a development container by the records that arrive, as CloudKit does; in
+/// production, everything unknown is refused.
 struct SchemaInference {
     private let environment: ContainerEnvironment
     private let known: ContainerSchema
     private var learned: [RecordType: RecordTypeDefinition] = [:]
-    /// How many fields may be learned yet.
+    /// The number of fields that may still be learned.
     private var room = 0
 
     init(_ schema: ContainerSchema, environment: ContainerEnvironment) {
@@ -18,10 +18,10 @@ struct SchemaInference {
         room = max(0, min(most.request, most.container - count))
     }
 
-    /// What is not in the schema yet.
+    /// The types and fields that are not in the schema yet.
     var additions: [RecordTypeDefinition] { learned.values.sorted { $0.name < $1.name } }
 
-    /// The type as it is known, with what was learned.
+    /// Returns the known definition of a type, with what has been learned.
     func definition(of type: RecordType) -> RecordTypeDefinition? {
         guard var definition = known.recordTypes[type] else { return learned[type] }
         if let more = learned[type] {
@@ -30,8 +30,9 @@ struct SchemaInference {
         return definition
     }
 
-    /// Learns a type and the fields of one record of it, which a client writes here; `emptyLists`
-    /// are the types that the client states of lists that do not show them.
+    /// Admits one record that a client writes here, and learns its type and fields.
+    ///
+    /// `emptyLists` has the types that the client states for lists whose values do not show them.
     ///
     /// - Throws: 400 with CloudKit's reason for what production does not know; 403 for a type that
     ///   is not kept here.
@@ -78,8 +79,10 @@ struct SchemaInference {
                 + "has at most \(most.container) in all")
     }
 
-    /// Learns of a change that a source posted; it is never refused, since its own database is the
-    /// truth, and its type is not kept until somebody says so.
+    /// Learns from a change that a source posted.
+    ///
+    /// The change is never refused, because the source's database is the truth. Its type is not
+    /// kept until the schema says so.
     mutating func observe(_ change: RecordChange) {
         guard environment == .development, let fields = (change.after ?? change.before)?.fields
         else { return }
@@ -129,7 +132,8 @@ struct SchemaInference {
         learned[definition.name] = more
     }
 
-    /// What can be indexed is, so that a developer can query at once.
+    /// Returns the uses of a learned field: all possible ones, so that a developer can query at
+    /// once.
     private static func uses(of type: SchemaFieldType) -> FieldUses {
         switch type.element {
         case .asset, .bytes, .map, .any: []
@@ -145,7 +149,7 @@ struct SchemaInference {
         guard let known = definition.fields[name]?.type, let type = SchemaFieldType(of: value),
             known != type, known.element != .any
         else { return }
-        // A whole number in a field of doubles was read as a double already.
+        // A whole number in a field of doubles has been parsed as a double already.
         throw APIError(
             .badRequest,
             "invalid attempt to set value type \(type) for field '\(name)' for type "

@@ -3,8 +3,7 @@ import RelayModel
 /// CloudKit's schema language: `DEFINE SCHEMA`, roles, and record types with fields and grants
 /// ("Integrating a Text-Based Schema into Your Workflow").
 enum SchemaText {
-    /// The schema as text: what CloudKit has no word for stands in a comment, and types that it
-    /// does not have are left out with one.
+    /// Returns the schema as text; what CloudKit has no word for is written as a comment.
     static func text(of schema: ContainerSchema) -> String {
         var lines = ["DEFINE SCHEMA"]
         for role in schema.roles { lines += ["", "    CREATE ROLE \(quoted(role.rawValue));"] }
@@ -43,16 +42,17 @@ enum SchemaText {
             + [members.joined(separator: ",\n"), "    );"].filter { !$0.isEmpty }
     }
 
-    /// What a comment says of a name that the language cannot write; `nil` for others.
+    /// Returns the comment for a name that the language cannot write; `nil` for other names.
     ///
-    /// Databases have such names, and their users may choose them: what stands behind a quotation
-    /// mark would be read as the schema's own words, as grants, by whoever imports the text.
+    /// Databases have such names, and their users may choose them. Without this, what follows a
+    /// quotation mark would be read as part of the schema, such as grants, by anyone who imports
+    /// the text.
     private static func unwritable(_ name: String) -> String? {
         guard name.utf8.contains(UInt8(ascii: "\"")) else { return nil }
         return "\(JSONValue.string(name).text): a quotation mark, which no name here has"
     }
 
-    /// A name as it is, or in quotation marks where the language would read something else.
+    /// Returns a name, in quotation marks if the language would read it as something else.
     private static func quoted(_ name: String) -> String {
         RecordFieldReading.isClientName(name) && !reserved.contains(name.uppercased())
             ? name : "\"\(name)\""
@@ -62,7 +62,7 @@ enum SchemaText {
         "GRANT", "RECORD", "TYPE", "CREATE", "ROLE", "DEFINE", "SCHEMA", "LIST", "TO",
     ]
 
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// - Throws: ``SchemaTextError`` with the line and what is expected there.
     static func parse(_ text: String) throws(SchemaTextError) -> ContainerSchema {
@@ -75,7 +75,7 @@ enum SchemaText {
     }
 }
 
-/// What is wrong with a schema's text, and where.
+/// An error in a schema's text, with its line.
 struct SchemaTextError: Error, Sendable, Hashable, CustomStringConvertible {
     let line: Int
     let reason: String
@@ -83,7 +83,7 @@ struct SchemaTextError: Error, Sendable, Hashable, CustomStringConvertible {
     var description: String { "line \(line): \(reason)" }
 }
 
-/// One word, quoted name or sign of a schema's text.
+/// A word, quoted name or punctuation mark of a schema's text.
 struct SchemaToken: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
         case word, quoted, sign
@@ -93,11 +93,11 @@ struct SchemaToken: Sendable, Hashable {
     let text: String
     let line: Int
 
-    /// Takes a text apart; `//` and `--` begin a comment.
+    /// Splits a text into tokens; `//` and `--` begin a comment.
     static func tokens(of text: String) throws(SchemaTextError) -> [SchemaToken] {
         var tokens: [SchemaToken] = []
-        // Swift has both characters of a line's end on Windows for one: by "\n" alone such a text
-        // would be one line, and its first comment would be the rest of it.
+        // Swift treats "\r\n" as one character. Split at "\n" alone, a text from Windows would be a
+        // single line, and its first comment would be all the rest.
         let lines = text.split(omittingEmptySubsequences: false) {
             $0 == "\n" || $0 == "\r\n" || $0 == "\r"
         }

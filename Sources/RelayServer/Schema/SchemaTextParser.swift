@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Reads the tokens of a schema's text.
+/// Parses the tokens of a schema's text.
 struct SchemaTextParser {
     private var rest: ArraySlice<SchemaToken>
     private let lastLine: Int
@@ -10,7 +10,8 @@ struct SchemaTextParser {
         lastLine = tokens.last?.line ?? 1
     }
 
-    /// `DEFINE SCHEMA { CREATE ROLE name ; | RECORD TYPE name ( … ) ; }`.
+    /// Parses `DEFINE SCHEMA { CREATE ROLE name ;
+    ///  RECORD TYPE name ( … ) ; }`.
     mutating func schema() throws(SchemaTextError) -> ContainerSchema {
         try expect("DEFINE", "SCHEMA")
         var types: [RecordTypeDefinition] = []
@@ -71,7 +72,7 @@ struct SchemaTextParser {
     private mutating func member(
         of type: inout RecordTypeDefinition
     ) throws(SchemaTextError) {
-        // GRANT in quotation marks is a field.
+        // GRANT in quotation marks is the name of a field.
         if rest.first?.kind == .word, take("GRANT") {
             try grant(to: &type)
             return
@@ -91,7 +92,7 @@ struct SchemaTextParser {
         type.fields[name] = try field()
     }
 
-    /// `GRANT READ, WRITE TO role`.
+    /// Parses `GRANT READ, WRITE TO role`.
     private mutating func grant(to type: inout RecordTypeDefinition) throws(SchemaTextError) {
         var permissions: [RecordGrant.Permission] = []
         repeat {
@@ -125,7 +126,7 @@ struct SchemaTextParser {
             SchemaFieldType(type, isList: isList), uses: uses, isEncrypted: isEncrypted)
     }
 
-    /// One of CloudKit's types; `NUMBER [PREFERRED AS INT64]` is a number of either kind.
+    /// Parses one of CloudKit's types; `NUMBER [PREFERRED AS INT64]` is a number of either kind.
     private mutating func element() throws(SchemaTextError) -> SchemaFieldType.Element {
         let known = SchemaFieldType.Element.allCases.filter(\.isOfCloudKit)
         if take("NUMBER") {

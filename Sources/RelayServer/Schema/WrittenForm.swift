@@ -1,15 +1,14 @@
 import RelayModel
 
-/// What a client wrote of a reference, a place or an asset, in the form in which it is kept and
-/// answered.
+/// The form in which a client's reference, location or asset is kept and answered.
 ///
-/// Whoever reads a record decodes it strictly, and some clients end at a member of another kind: so
-/// none is kept that a reader of CloudKit's dictionaries would not expect.
+/// Readers decode records strictly, and some clients fail on a member of an unexpected kind. So no
+/// member is kept that a reader of CloudKit's dictionaries would not expect.
 enum WrittenForm {
-    /// What becomes of a reference's record with its target (CloudKit Web Services Reference,
-    /// "Reference Dictionary").
+    /// The actions of a reference, which say what happens to its record when the target is deleted
+    /// (CloudKit Web Services Reference, "Reference Dictionary").
     private static let actions = ["NONE", "DELETE_SELF", "VALIDATE"]
-    /// The numbers of a place beside its coordinates.
+    /// The numbers of a location besides its coordinates.
     private static let measures = [
         "horizontalAccuracy", "verticalAccuracy", "altitude", "speed", "course", "timestamp",
     ]
@@ -18,7 +17,7 @@ enum WrittenForm {
         "fileChecksum", "referenceChecksum", "wrappingKey", "receipt", "downloadURL",
     ]
 
-    /// The form of `raw`, of which `value` was read.
+    /// Returns the form of `raw`, from which `value` was parsed.
     ///
     /// - Throws: `JSONContractError` that names the member that does not fit.
     static func of(
@@ -46,7 +45,7 @@ enum WrittenForm {
         }
     }
 
-    /// Whether a value is one of which clients say more than is kept of it.
+    /// Returns whether clients may say more of a value than the value keeps.
     private static func says(_ value: FieldValue) -> Bool {
         switch value {
         case .reference, .location, .map: true
@@ -54,8 +53,8 @@ enum WrittenForm {
         }
     }
 
-    /// Every reference has an action, as the service's have; a client may write `None`, and members
-    /// of nothing.
+    /// Returns the form of a reference, which always has an action, as in the service's answers; a
+    /// client may write `None`, and members that are `null`.
     private static func reference(
         _ object: JSONObject, _ path: String
     ) throws(JSONContractError) -> JSONObject {

@@ -3,42 +3,42 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// What the last changes of a container looked like, for whoever saves a condition on them.
+/// The shape of a container's latest changes, for warnings about conditions that are saved.
 ///
-/// Nothing is kept of it on the disk: it is read from the end of the log, of which at most
-/// ``entriesRead`` entries are looked at, whosever they are, and remembered for a moment. So the
-/// cost is bounded, and what was not seen is said with how many changes were.
+/// Nothing of it is stored. It is read from the end of the log, at most ``entriesRead`` entries of
+/// all containers, and remembered for a moment. So the cost is bounded. Warnings name the number of
+/// changes that were seen.
 package final class SeenChanges: Sendable {
     /// What was seen of one record type.
     struct OfType: Sendable {
-        /// The fields of records, with the kinds that they had.
+        /// The fields of records, with the kinds of their values.
         var fields: [String: RecordSchema.Field] = [:]
-        /// Whether a whole record was seen, and so which fields it did not have.
+        /// Whether a complete record was seen, and so which fields it does not have.
         var isWhole = false
-        /// The fields that each update showed of the record before; `nil` means all of them.
+        /// The fields of the record before, as each update showed them; `nil` means all fields.
         var fieldsBeforeUpdates: [Set<String>?] = []
     }
 
-    /// Who is told of it.
+    /// The audience of a sample.
     enum Audience: Sendable, Hashable {
-        /// Users: only what everybody may read was seen.
+        /// Users, who see only what everybody may read.
         case users
-        /// Whoever administrates the relay.
+        /// The operators of the relay.
         case operators
     }
 
     /// What was seen of a container.
     struct Sample: Sendable {
         var types: [RecordType: OfType] = [:]
-        /// The changes that were looked at.
+        /// The number of changes that were looked at.
         var changes = 0
     }
 
-    /// The entries at the end of the log that are looked at.
+    /// The number of entries at the end of the log that are read.
     private static let entriesRead = 256
-    /// How long a sample is good.
+    /// How long a sample is used.
     private static let lifetime = Duration.seconds(5)
-    /// The containers whose samples are remembered.
+    /// The maximum number of remembered samples.
     private static let mostContainers = 256
 
     private let log: any ShardLog
@@ -53,12 +53,12 @@ package final class SeenChanges: Sendable {
         self.log = log
     }
 
-    /// Forgets every sample, so that the log is looked at anew.
+    /// Forgets all samples, so that the log is read again.
     package func forget() {
         known.withLock { $0.removeAll() }
     }
 
-    /// What the last changes of `container` looked like that `audience` may know of.
+    /// Returns the shape of the latest changes of `container` that `audience` may know about.
     func sample(
         of container: ContainerKey, for audience: Audience, at now: Timestamp
     ) async throws -> Sample {
@@ -83,7 +83,7 @@ package final class SeenChanges: Sendable {
 }
 
 extension SeenChanges.OfType {
-    /// Looks at changes of the type.
+    /// Creates the summary of changes of the type.
     init(_ changes: [RecordChange]) {
         let images = changes.flatMap { [$0.after, $0.before].compactMap { $0 } }
         fields = RecordSchema(inferredFrom: images.map(\.fields)).fields
@@ -96,10 +96,10 @@ extension SeenChanges.OfType {
 }
 
 extension SeenChanges.Sample {
-    /// What entries say of the changes of `container`.
+    /// Creates the sample of a container's changes among `entries`.
     ///
-    /// Names of fields and record types are told to whoever asks by a slip: to users those only
-    /// that they could have read.
+    /// Warnings may disclose names of fields and record types to anyone who mistypes one. So users
+    /// get only names that they could have read.
     init(
         _ entries: [LogEntry], of container: ContainerKey, for audience: SeenChanges.Audience
     ) {
@@ -116,6 +116,6 @@ extension SeenChanges.Sample {
 }
 
 private extension RecordChange {
-    /// Whether everybody may read the record, and might before.
+    /// Whether everybody may read the record, and could before the change.
     var isEverybodys: Bool { database == .public && readers == nil && readersBefore == nil }
 }

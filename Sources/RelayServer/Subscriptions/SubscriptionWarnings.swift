@@ -7,21 +7,21 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// What is told of a subscription that may be saved and will probably not do what was meant.
+/// Finds warnings about a subscription that may be saved, but will probably not do what was meant.
 ///
-/// It says what was seen and no more: where nothing was, it is silent.
+/// A warning is based only on what was seen; without any evidence there is none.
 struct SubscriptionWarnings {
     let schema: ContainerSchema
     let sample: SeenChanges.Sample
-    /// The container's sources.
+    /// The change sources of the container.
     let sources: [ChangeSource]
-    /// Who is told.
+    /// The audience of the warnings.
     let audience: SeenChanges.Audience
 
-    /// More of them say nothing new.
+    /// The maximum number of warnings in one answer; further ones add no information.
     private static let most = 20
 
-    /// What is to be told of `subscription`.
+    /// Returns the warnings about `subscription`.
     func warnings(of subscription: Subscription) -> [PredicateWarning] {
         guard case .query(let query, _) = subscription.scope,
             let predicate = try? query.recordPredicate()
@@ -31,7 +31,7 @@ struct SubscriptionWarnings {
         }
         let type = query.recordType
         var warnings: [PredicateWarning] = []
-        // Of what lies in users' own databases users are told nothing.
+        // Users get no such warnings about private and shared databases.
         if audience == .operators || subscription.database == .public {
             warnings = unknownType(type)
             if warnings.isEmpty {
@@ -39,14 +39,14 @@ struct SubscriptionWarnings {
                 warnings = unseen(predicate, in: type, fields) + unshown(subscription, type, fields)
             }
         }
-        // Saving checks by what was written down, too, whoever saves.
+        // These are for every audience: saving checks against the declared schema, too.
         let written = schema.recordTypes[type].flatMap { $0.isInferred ? nil : RecordSchema($0) }
         warnings += predicate.ownWarnings(by: written, in: query.form ?? .predicate)
         warnings += withoutBefore(subscription, predicate, type)
         return Array(warnings.prefix(Self.most))
     }
 
-    /// The fields of each record type that the schema has, or that came of late.
+    /// The names of each record type's fields, from the schema and from recent changes.
     var fieldNames: [RecordType: Set<String>] {
         var names = schema.recordTypes.mapValues { Set($0.fields.keys) }
         for (type, seen) in sample.types { names[type, default: []].formUnion(seen.fields.keys) }
@@ -55,8 +55,10 @@ struct SubscriptionWarnings {
 
     // MARK: The record type
 
-    /// The definition of a record type that may be told: what development learned may come from
-    /// records that not everybody may read, so users are told of what was declared.
+    /// Returns the definition of a record type, if the audience may know it.
+    ///
+    /// An inferred definition may come from records that not everybody may read, so users get only
+    /// declared ones.
     private func definition(of type: RecordType) -> RecordTypeDefinition? {
         guard let definition = schema.recordTypes[type] else { return nil }
         return audience == .operators || !definition.isInferred ? definition : nil
@@ -80,33 +82,34 @@ struct SubscriptionWarnings {
 
     // MARK: Fields
 
-    /// What is known of a type's fields: what the schema has, and what the last changes showed.
+    /// Returns a type's known fields, from the schema and from recent changes.
     private func fields(of type: RecordType) -> [String: RecordSchema.Field] {
         var fields: [String: RecordSchema.Field] = [:]
         let definition = definition(of: type)
         if let definition { fields = RecordSchema(definition).fields }
         for (name, field) in sample.types[type]?.fields ?? [:] {
-            // Of two kinds that came neither is sure; what was written down turns no text that
-            // comes into a date.
+            // If values of two kinds came, neither is certain. Under a declared schema the kind
+            // that came is, because the declaration does not turn a text that comes into a date.
             let isSure =
                 fields[name] == nil || fields[name]?.type == field.type
                 || definition?.isInferred == false
             fields[name] = RecordSchema.Field(isSure ? field.type : .mixed)
         }
-        // What may be indexed is another matter.
+        // Whether a field is queryable is not checked here.
         return fields.mapValues { RecordSchema.Field($0.type) }
     }
 
-    /// The fields of a type where they may be told, and all of them are known; else none.
+    /// Returns the fields of a type if the audience may know them and all are known; otherwise
+    /// none.
     private func knownFields(of type: RecordType) -> [String: RecordSchema.Field] {
         let definition = definition(of: type)
-        // A field that no partial image has may be there all the same.
+        // A field may exist although no partial image has it.
         let isKnown = definition != nil || sample.types[type]?.isWhole == true
         guard isKnown, audience == .operators || definition?.isPersonal != true else { return [:] }
         return fields(of: type)
     }
 
-    /// Fields that the push shows, and that no record had: their place in it stays empty.
+    /// Returns warnings about fields that the push shows and no record had; they would stay empty.
     private func unshown(
         _ subscription: Subscription, _ type: RecordType, _ fields: [String: RecordSchema.Field]
     ) -> [PredicateWarning] {
@@ -130,7 +133,7 @@ struct SubscriptionWarnings {
         var warnings: [PredicateWarning] = []
         let names = fields.keys.sorted()
         for comparison in predicate.comparisons.prefix(Limits.maximumPredicateListElements) {
-            // To look for a word that was meant takes a while, and these say enough.
+            // Finding the intended word takes a while, and these warnings suffice.
             guard warnings.count < Self.most else { break }
             let alone = RecordPredicate(.comparison(comparison))
             for name in (alone.fieldsRead ?? []).sorted()
@@ -141,7 +144,8 @@ struct SubscriptionWarnings {
             do throws(PredicateError) {
                 try alone.check(schema: RecordSchema(knownOnly: fields))
             } catch {
-                // A form in JSON has no place, and who reads a sentence alone sees none.
+                // The sentence repeats the text, because a condition in JSON has no offsets to
+                // point at.
                 let text = alone.canonicalText.shortened
                 warnings.append(
                     PredicateWarning(
@@ -180,7 +184,7 @@ struct SubscriptionWarnings {
 
     // MARK: The record before
 
-    /// Whether what is asked of updates takes a before image, and none comes.
+    /// Returns a warning if the subscription needs before images of updates, and none come.
     private func withoutBefore(
         _ subscription: Subscription, _ predicate: RecordPredicate, _ type: RecordType
     ) -> [PredicateWarning] {
@@ -219,7 +223,7 @@ struct SubscriptionWarnings {
 }
 
 private extension Subscription {
-    /// The fields whose values a push has, by the place where they are named.
+    /// The fields whose values a push shows, by the member that names them.
     var shownFields: [(String, [String])] {
         let info = notificationInfo
         let whole = "notificationInfo"
@@ -245,12 +249,12 @@ private extension Subscription {
 }
 
 private extension RecordTypeDefinition {
-    /// Whether its records are their creators' own, or nobody's.
+    /// Whether each record can be read only by its creator, or by nobody.
     var isPersonal: Bool { readGrant.isPersonal }
 }
 
 extension ChangeSource {
-    /// Whether the mapping says that changes of `type` come from here.
+    /// Returns whether the mapping says that changes of `type` come from this source.
     func names(_ type: RecordType) -> Bool {
         if mapping.recordTypes.values.contains(type) { return true }
         if case .constant(let table)? = mapping.table { return table == type.rawValue }
@@ -258,16 +262,16 @@ extension ChangeSource {
     }
 }
 
-/// Where what is known of records comes from.
+/// The sources of knowledge about a container's records.
 struct SubscriptionKnowledge: Sendable {
     let shadow: any Shadow
     let sources: any SourceRegistry
     let seen: SeenChanges
     let logger: Logger
 
-    /// What is told of each of `edits`, in order.
+    /// Returns the warnings about each of `edits`, in order.
     ///
-    /// They are saved already: what goes wrong here is no reason to refuse anything.
+    /// The edits have been saved already, so an error here must not refuse anything.
     func warnings(
         of edits: [SubscriptionEdit], at now: Timestamp
     ) async -> [[PredicateWarning]] {
@@ -288,7 +292,7 @@ struct SubscriptionKnowledge: Sendable {
         }
     }
 
-    /// What is known of the records of `container`.
+    /// Returns what is known about the records of `container`.
     func known(
         of container: ContainerKey, for audience: SeenChanges.Audience, at now: Timestamp
     ) async throws -> SubscriptionWarnings {
