@@ -6,9 +6,9 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// Reads what a client wants to see: the condition as a subscription's, checked as one.
+/// Parses live queries; their conditions are parsed and checked like those of subscriptions.
 ///
-/// An object, because whoever works a set keeps it while that waits, some times over.
+/// This is an object because a task that works on a set keeps it several times while it waits.
 final class LiveQueryReading: Sendable {
     let client: LiveIdentity
     let schema: ContainerSchema
@@ -18,7 +18,7 @@ final class LiveQueryReading: Sendable {
     let accounts: LiveAccounts
     let store: String
     let storeIdentity: UUIDBytes
-    /// Reads conditions that take long.
+    /// The place where long conditions are parsed.
     let bodies: LongBodies
     /// Says whether the container keeps notifications now, which may have changed since `hello`.
     let keepsInbox: @Sendable () async throws -> Bool
@@ -47,9 +47,9 @@ final class LiveQueryReading: Sendable {
         "initial", "once", "coalesce", "since", "fingerprint",
     ]
 
-    /// Reads one query of a set, and what it is charged.
+    /// Parses one query of a set; returns it with its charge.
     ///
-    /// - Throws: What names the member that does not fit.
+    /// - Throws: An error that names the member that does not fit.
     func declared(
         _ json: JSONValue, path: String
     ) async throws -> (query: DeclaredQuery, charge: LiveAccounts.Entry?) {
@@ -66,7 +66,7 @@ final class LiveQueryReading: Sendable {
         return try finish(draft, cost, reader)
     }
 
-    /// The same of a query that takes long to read: by turns, on the thread that gives way.
+    /// Parses a query that takes long, by turns on a thread that gives way.
     @inline(never)
     private func longDeclared(
         _ reader: JSONReader, _ kind: LiveQuery.Kind, _ path: String
@@ -89,7 +89,7 @@ final class LiveQueryReading: Sendable {
             }
     }
 
-    /// Refuses what is refused to a server that signs in every call.
+    /// Refuses databases that are not open to a server that signs every call.
     private func checkDatabase(_ reader: JSONReader) throws {
         guard client.isSigned else { return }
         let database: DatabaseScope? = try reader.choice("database")
@@ -100,7 +100,7 @@ final class LiveQueryReading: Sendable {
                 + "the \(database.rawValue) one")
     }
 
-    /// A query that was read, and has not been weighed.
+    /// A query that was parsed, and whose cost has not been checked.
     private final class Draft: Sendable {
         let query: LiveQuery
         let container: ContainerKey
@@ -115,10 +115,10 @@ final class LiveQueryReading: Sendable {
         }
     }
 
-    /// Reads all of a query that takes no waiting.
+    /// Parses everything about a query that needs no waiting.
     ///
-    /// By itself: whoever waits keeps all that the same function ever holds, so that ten thousand
-    /// who come at the same time would keep 13 kB each for it.
+    /// This is a function of its own, because a task that waits keeps all variables of its
+    /// function: ten thousand clients that come at the same time would keep 13 kB each.
     @inline(never)
     private func draft(_ reader: JSONReader, _ kind: LiveQuery.Kind) throws -> Draft {
         let subscription = try knownSubscription(reader)
@@ -147,7 +147,8 @@ final class LiveQueryReading: Sendable {
             query.fingerprint(of: client.reader, schema: schemaText(definition)))
     }
 
-    /// The fields that travel: each record that is shown is gone through for all of them.
+    /// Returns the fields that are sent; their number is limited, because each shown record is
+    /// searched for all of them.
     private func desiredKeys(_ reader: JSONReader) throws -> [String]? {
         guard let names = try reader.strings("desiredKeys") else { return nil }
         let (most, bytes) = (Limits.maximumFieldsPerRecord, Limits.maximumNameBytes)
@@ -183,8 +184,8 @@ final class LiveQueryReading: Sendable {
         }
     }
 
-    /// The client's name for the query; one without a name is called by its fingerprint, so that
-    /// declaring it again changes nothing.
+    /// Returns the client's name for the query; without one, the name is the fingerprint, so that
+    /// declaring the same query again changes nothing.
     private func name(_ reader: JSONReader, _ fingerprint: String) throws -> String {
         guard let name = try reader.string("id") else { return fingerprint }
         guard (1...255).contains(name.utf8.count), !name.utf8.contains(0) else {
@@ -225,7 +226,7 @@ final class LiveQueryReading: Sendable {
             query["recordType"] = type
         }
         form["query"] = .object(query)
-        // By names alone: among CloudKit's bits is one that ends a subscription.
+        // Only by names: CloudKit's bit mask has a bit that would end the subscription.
         _ = try reader.strings("firesOn")
         form["firesOn"] = reader.value("firesOn") ?? ["create", "update", "delete"]
         form["suppress"] = reader.value("suppress") ?? "none"
@@ -276,9 +277,9 @@ final class LiveQueryReading: Sendable {
         }
     }
 
-    /// Refuses a result that would end as soon as it begins, with nothing told of it.
+    /// Refuses a result that would end at once without showing anything.
     ///
-    /// Of one that goes on from where its client stood what has happened since is told.
+    /// A query that continues from a position is allowed, because it shows what has happened since.
     private func checkEnd(_ reader: JSONReader, _ query: LiveQuery) throws {
         guard query.isOnce, query.beginning == .none, reader.value("since") == nil else { return }
         throw reader.failure(
@@ -287,10 +288,10 @@ final class LiveQueryReading: Sendable {
                 + "\"changes\", or let it go once something has come")
     }
 
-    /// What must stay the same for a client to go on from where it stood.
+    /// Returns what must be unchanged for a client to continue from its position.
     ///
-    /// That includes how often grants were changed: one that was taken back leaves the schema as it
-    /// was, and what happened meanwhile is told in part only.
+    /// That includes the number of changes of grants. After a change that was taken back, the
+    /// schema is the same again, but the client was sent only a part of what happened in between.
     private func schemaText(_ definition: RecordTypeDefinition?) -> String {
         let type = definition.map { "\($0.isKept) \($0.readGrant)" } ?? "none"
         return schema.readGeneration == 0 ? type : "\(type) \(schema.readGeneration)"
@@ -298,7 +299,7 @@ final class LiveQueryReading: Sendable {
 
     // MARK: The inbox
 
-    /// Reads a query of what saved subscriptions fired.
+    /// Parses a query of notifications.
     private func inbox(_ reader: JSONReader) async throws -> DeclaredQuery {
         let own = ["id", "kind", "database", "initial", "since", "fingerprint"]
         for name in Self.members where !own.contains(name) && reader.value(name) != nil {

@@ -109,7 +109,8 @@ struct RecordFeedRoutes: Sendable {
         return .object(entry)
     }
 
-    /// What changed in each zone, as far as one page holds it; a failure of a zone is its own.
+    /// Returns the changes in each zone, as far as they fit one page; one zone's error does not
+    /// affect the others.
     private func answers(
         to questions: [ZoneQuestion], _ caller: RecordCaller
     ) async throws -> [Result<JSONObject, any Error>] {
@@ -135,7 +136,7 @@ struct RecordFeedRoutes: Sendable {
         }
     }
 
-    /// Refuses a zone that is not there; the default one always is.
+    /// Refuses a zone that does not exist; the default one always does.
     private func check(_ zoneID: ZoneID, _ caller: RecordCaller) async throws {
         guard zoneID != .default else { return }
         let zone = try await calls.shadow.zone(zoneID, of: caller.place)

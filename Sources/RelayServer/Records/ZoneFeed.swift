@@ -11,8 +11,8 @@ struct ZoneFeed {
         self.caller = caller
     }
 
-    /// A page of the zones that are there, the default one first; in the shared database only those
-    /// of others.
+    /// Returns a page of the existing zones, the default one first; in the shared database only
+    /// those of other users.
     func live(after marker: ZoneID?) async throws -> Page<ZoneMark> {
         var page = try await calls.shadow.zonePage(
             of: caller.place, after: marker, PageBounds(rows: Limits.maximumZonesPerDatabase))
@@ -22,7 +22,8 @@ struct ZoneFeed {
         return page
     }
 
-    /// Zones that are there; the default one always is, but in the shared database.
+    /// Returns the existing zones among these; the default one always exists, except in the shared
+    /// database.
     func zones(_ zoneIDs: [ZoneID]) async throws -> [ZoneMark?] {
         let known = try await calls.shadow.zones(zoneIDs, of: caller.place)
         return zip(zoneIDs, known).map { zoneID, zone in
@@ -37,21 +38,21 @@ struct ZoneFeed {
         return known
     }
 
-    /// The default zone before anything has changed in it.
+    /// The default zone before any change in it.
     private static let untouched = ZoneMark(
         zoneID: .default, position: .start, edit: 0, isDeleted: false)
 
-    /// Zones that changed, and a token for what changes afterwards.
+    /// The zones that changed, and a token for later changes.
     struct Changes {
         var zones: [JSONValue]
         var token: String
         var hasMore: Bool
     }
 
-    /// The zones of one page of changes.
+    /// The number of zones on one page of changes.
     private static let zonesPerPage = 1000
 
-    /// What changed since a token, a page of it, and the token to go on with.
+    /// Returns a page of the changes since a token, and the token to continue with.
     func changes(since token: String?) async throws -> Changes {
         var place = try ZoneFeedPlace(token, of: caller)
         let until = try await end(of: place)
@@ -60,12 +61,12 @@ struct ZoneFeed {
             of: caller.place, since: place.since, after: place.edit,
             PageBounds(rows: Self.zonesPerPage))
         try await checkMemory(since: place.since)
-        // What was edited since the first page is for the next changes, so that the pages end.
+        // Edits since the first page belong to the next changes, so that the pages come to an end.
         if let first = page.elements.firstIndex(where: { $0.edit > until.edit }) {
             page.elements.removeSubrange(first...)
             page.hasMore = false
         }
-        // Who begins has nothing that could be deleted.
+        // A client that begins has nothing that could be deleted.
         let isBeginning = place.since == .start
         let entries = page.elements.filter { !$0.isDeleted || !isBeginning }
             .map { zone -> JSONValue in
@@ -78,9 +79,10 @@ struct ZoneFeed {
             hasMore: page.hasMore)
     }
 
-    /// Refuses a token from before what the database still remembers of deleted zones.
+    /// Refuses a token from before the deletions of zones that the database remembers.
     ///
-    /// It is asked after the zones were read, so that what went in between is noticed.
+    /// This is checked after the zones were read, so that deletions forgotten in between are
+    /// noticed.
     private func checkMemory(since: ZoneHead) async throws {
         guard since != .start else { return }
         let head = try await calls.shadow.zoneHead(of: caller.place)
@@ -89,18 +91,18 @@ struct ZoneFeed {
             "it is older than what is remembered of deleted zones; begin again without one")
     }
 
-    /// How far the pages go: as far as the zones had come when the first was asked for.
+    /// Returns the end of the pages: the head of the zones when the first page was requested.
     private func end(of place: ZoneFeedPlace) async throws -> ZoneHead {
         if let until = place.until { return until }
         return try await calls.shadow.zoneHead(of: caller.place)
     }
 }
 
-/// Where a client is in the changes of the zones of a database.
+/// The place of a client among the changes of a database's zones.
 ///
-/// There are two numbers to it, because records have places in the log and zones have not; within a
-/// page's sequel three more: which zone was last, and what is to be the token of the end. What
-/// changes while the pages are fetched is beyond that, and comes with the next changes.
+/// It has two numbers, because records have positions in the log and zones have not. Between pages
+/// there are three more: the last zone, and the place of the end. What changes while the pages are
+/// fetched is after that end, and comes with the next changes.
 struct ZoneFeedPlace {
     var since: ZoneHead
     var edit: UInt64 = 0
@@ -109,9 +111,9 @@ struct ZoneFeedPlace {
     private static let part = "zones"
     private static let sequel = "zones/sequel"
 
-    /// Reads a token; without one it is the beginning.
+    /// Parses a token; without one, the place is the beginning.
     ///
-    /// - Throws: 400 if it is another one's.
+    /// - Throws: 400 if it was made for something else.
     init(_ token: String?, of caller: RecordCaller) throws(APIError) {
         if let token, let numbers = try Self.sequel(token, of: caller) {
             since = ZoneHead(position: LogPosition(numbers[0]), edit: numbers[1])
@@ -123,7 +125,7 @@ struct ZoneFeedPlace {
         }
     }
 
-    /// The numbers of a token for the next page; `nil` if it is none.
+    /// Returns the numbers of a token for the next page; `nil` for other tokens.
     private static func sequel(
         _ token: String, of caller: RecordCaller
     ) throws(APIError) -> [UInt64]? {
@@ -135,7 +137,7 @@ struct ZoneFeedPlace {
         }
     }
 
-    /// The token for the next page.
+    /// Returns the token for the next page.
     func token(of caller: RecordCaller) -> String {
         let until = until ?? since
         return caller.token(
@@ -144,7 +146,7 @@ struct ZoneFeedPlace {
             ], of: Self.sequel)
     }
 
-    /// The token for what changes after the last page.
+    /// Returns the token for the changes after the last page.
     func end(of caller: RecordCaller) -> String {
         let until = until ?? since
         return caller.token(

@@ -1,20 +1,20 @@
 import RelayModel
 import Storage
 
-/// What a client asks of one zone: what changed in it since a token.
+/// A client's request for the changes in one zone since a token.
 struct ZoneQuestion: Sendable {
     private let zoneID: ZoneID
-    /// How far the client has come, and up to where the zone may have forgotten what went when it
-    /// began.
+    /// The position up to which the client knows the changes.
     private let since: LogPosition
+    /// The position up to which the zone had forgotten deletions when the client began.
     private let known: LogPosition
     private let rows: Int
     private let types: Set<RecordType>?
     private let shown: RecordJSON
 
-    /// Reads the members of `body`, which are beside the zone's name or in its dictionary.
+    /// Parses the members of `body`, which are beside the zone's name or in its dictionary.
     ///
-    /// - Throws: `JSONContractError`, or `APIError` for the token of another place.
+    /// - Throws: `JSONContractError`, or `APIError` for a token that was made for something else.
     init(
         _ zoneID: ZoneID, _ body: JSONReader, limit: Int, _ caller: RecordCaller,
         _ shown: RecordJSON
@@ -36,19 +36,19 @@ struct ZoneQuestion: Sendable {
 
     private static func part(_ zoneID: ZoneID) -> String { "zone/\(zoneID.sealName)" }
 
-    /// What is asked of the store.
+    /// The question to the store.
     var change: ZoneChangesQuestion { ZoneChangesQuestion(zoneID, after: since, rows: rows) }
 
-    /// The answer, of what the store has.
+    /// Returns the answer, given what the store has.
     ///
-    /// - Throws: `APIError` if there is no such zone, or if the token is from before what it still
-    ///   remembers of records that have gone.
+    /// - Throws: `APIError` if there is no such zone, or if the token is from before the deletions
+    ///   that the zone remembers.
     func answer(_ changes: ZoneChanges, _ caller: RecordCaller) throws -> JSONObject {
         guard zoneID == .default || changes.zone?.isDeleted == false else {
             throw APIError.zoneNotFound(zoneID)
         }
         let memory = changes.zone?.prunedTo ?? .start
-        // What had been forgotten when a client began with nothing it never had.
+        // A new client never had what was forgotten by the time it begins.
         let known = since > .start ? self.known : memory
         guard since == .start || max(since, known) >= memory else {
             throw APIError.tokenExpired(

@@ -101,7 +101,8 @@ struct ZoneRoutes: Sendable {
                 rest = rest.dropFirst(zones.count)
                 continue
             }
-            // What is not created with others stands for itself, and so does a deletion.
+            // Zones that were not created together are created one by one; a deletion is always
+            // separate.
             for (kind, zoneID) in rest.prefix(max(1, created.count)) {
                 entries.append(await entry(kind, zoneID, within: &time, caller, request))
             }
@@ -144,8 +145,8 @@ struct ZoneRoutes: Sendable {
         }
     }
 
-    /// Creates several zones in one transaction; `nil`, and nothing is created, if there are not
-    /// several, or one of them is refused.
+    /// Creates several zones in one transaction; returns `nil`, and creates none, if there are
+    /// fewer than two or one of them is refused.
     private func createTogether(
         _ zoneIDs: [ZoneID], within time: inout PartedTime, _ caller: RecordCaller
     ) async -> [JSONValue]? {
@@ -160,7 +161,7 @@ struct ZoneRoutes: Sendable {
         }
     }
 
-    /// Whether a zone is one that is created and deleted.
+    /// Returns whether a zone is of a kind that clients create and delete.
     private static func isMade(_ zoneID: ZoneID) -> Bool {
         zoneID != .default && zoneID.ownerRecordName == nil
     }

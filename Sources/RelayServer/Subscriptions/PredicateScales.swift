@@ -3,19 +3,21 @@ import Matching
 import RelayModel
 import Storage
 
-/// Weighs what a subscription's predicate would cost every change of its record type, and what it
-/// would take in memory, and refuses what is too heavy.
+/// Computes what a subscription's predicate would cost every change of its record type, and its
+/// memory, and refuses what exceeds the limits.
 ///
-/// The accounts know of what is saved once the follower has it. What is being saved bears the same
-/// bounds by itself (``begin(_:costing:path:)``): so both together are twice as much at the most.
+/// The accounts contain a saved condition only once the follower has it. Conditions that are being
+/// saved are held to the same limits by themselves (``begin(_:costing:path:)``), so both together
+/// exceed a limit at most twofold.
 struct PredicateScales: Sendable {
     let indexes: IndexDirectory
     let limits: CostLimits
 
-    /// The cost of the predicate of `subscription`; what is charged already is not weighed again.
+    /// Returns the cost of the predicate of `subscription`; what is charged already is not checked
+    /// again.
     ///
-    /// - Throws: 400 that names the limit which it would exceed, or what reading the predicate
-    ///   throws.
+    /// - Throws: 400 that names the limit that would be exceeded, or the error of parsing the
+    ///   predicate.
     func weigh(
         _ subscription: Subscription, path: String,
         isCharged: (PredicateCost) -> Bool = { _ in false }
@@ -31,11 +33,12 @@ struct PredicateScales: Sendable {
         return cost
     }
 
-    /// The cost of the predicate of `subscription`, which is saved, in the place of `former` if
-    /// that is given: what is saved already is not weighed again, only what it grows.
+    /// Returns the cost of the predicate of `subscription`, which is being saved, in place of
+    /// `former` if that is given; only the growth is checked.
     ///
-    /// What is looked at only where `former` is, for no more comparisons, costs no change more than
-    /// before. It is let in whatever there is, also where others have filled that place since.
+    /// A condition that is looked at only where `former` was, and takes no more comparisons, makes
+    /// no change more expensive. It is admitted regardless of the limits, even if other conditions
+    /// have been filed in that place since.
     ///
     /// - Throws: As ``weigh(_:path:isCharged:)``.
     func weigh(
@@ -48,8 +51,9 @@ struct PredicateScales: Sendable {
         let weight = ConditionWeight(cost, in: subscription)
         guard weight.isNoticeable else { return Weighed(cost: cost) }
         var (before, isNoDearer) = (ConditionWeight.none, false)
-        // One that cannot be read any more is in no account, and is mended by what is saved. It is
-        // weighed as it stands, and not as one more of its kind, which would weigh nothing.
+        // A former condition that cannot be parsed any more is in no account, and saving repairs
+        // it. Its cost is computed without itself; as an additional equal condition it would cost
+        // nothing.
         if let replaced,
             let former = try? self.cost(of: replaced.subscription, insteadOf: replaced.serial)
         {
@@ -69,14 +73,14 @@ struct PredicateScales: Sendable {
         return Weighed(cost: cost)
     }
 
-    /// What saving a condition comes to.
+    /// The result of checking a condition that is being saved.
     struct Weighed: Sendable {
         let cost: PredicateCost
-        /// Whether it costs no more than what it replaces.
+        /// Whether it costs no more than the condition that it replaces.
         var isNoDearer = false
     }
 
-    /// What a condition adds to the accounts of those that are saved.
+    /// What a condition adds to the accounts of saved conditions.
     private struct Growth {
         var costs: ConditionLedger.Growth
         var memory: ConditionLedger.Growth
@@ -104,13 +108,14 @@ struct PredicateScales: Sendable {
             index.cost(of: indexed, insteadOf: former), of: indexed.predicate)
     }
 
-    /// Counts what is weighed among what is being saved, until it is known what became of it.
+    /// Counts a condition among those that are being saved, until its outcome is known.
     ///
-    /// Not beside what is saved: whoever saves anew all that they have, as some clients do at each
-    /// start, has it in both. What costs no more than what it replaces is counted, and let in.
+    /// It is not added to the saved ones, because a client that saves all of its subscriptions
+    /// again, as some do at each start, would have them in both. A condition that costs no more
+    /// than the one it replaces is counted, but always admitted.
     ///
-    /// - Returns: What is to be settled; `nil` for what weighs nothing.
-    /// - Throws: 400 that names the limit which it would exceed.
+    /// - Returns: The entry to settle; `nil` if the condition weighs nothing.
+    /// - Throws: 400 that names the limit that would be exceeded.
     func begin(
         _ subscription: Subscription, costing weighed: Weighed, path: String
     ) throws -> ConditionsUnderWay.Entry? {
@@ -149,12 +154,12 @@ struct PredicateScales: Sendable {
         try check(
             cost.comparisonsPerChange, limits.perPredicate, path, "one predicate",
             "limits.predicateCost")
-        // Whatever is expected, and whatever it takes the place of: a change that has the value
-        // pays for all that stand under it. Of an equal one there is no crowd.
+        // This holds regardless of expected costs and of the replaced condition: a change with the
+        // value pays for all conditions filed under it. Equal conditions do not add to the crowd.
         try check(
             Double(cost.crowd + 1), limits.perRecordType, path,
             "the predicates that ask for the same value", "limits.recordTypeCost")
-        // What is saved and what connected clients ask for bear the same bounds together.
+        // Saved conditions and those of connected clients share the same limits.
         let ledgers = ledgers(of: subscription)
         let type = subscription.recordType
         if growth.own > 0 {
@@ -182,7 +187,7 @@ struct PredicateScales: Sendable {
     private func checkMemory(
         _ growth: ConditionLedger.Growth, of subscription: Subscription, path: String
     ) throws {
-        // What does not grow is let in, whatever there is.
+        // What does not grow is admitted regardless of the limits.
         var (users, all) = (0, 0)
         for ledger in ledgers(of: subscription) {
             if growth.own > 0 { users += ledger.memory(of: subscription.owner) }
@@ -223,7 +228,7 @@ struct PredicateScales: Sendable {
 }
 
 extension PredicateCost {
-    /// As the answer of a save tells it.
+    /// The cost in the form of a save's answer.
     var json: JSONValue {
         func rounded(_ value: Double) -> JSONValue { .number((value * 1e6).rounded() / 1e6) }
         return [

@@ -5,9 +5,9 @@ import RegularExpressions
 import RelayModel
 import Storage
 
-/// The body of `subscriptions/modify`: what is to be applied, and how its outcome is told.
+/// The body of `subscriptions/modify`: the operations, and the form of their outcomes.
 struct SubscriptionModification: Sendable {
-    /// One operation, what its predicate costs, and what that counts for as long as it is being
+    /// One operation, with the cost of its predicate and its entry among the conditions being
     /// saved.
     struct Operation: Sendable {
         let edit: SubscriptionEdit
@@ -17,17 +17,18 @@ struct SubscriptionModification: Sendable {
 
     private let request: ItemisedRequest<Operation>
     private let underWay: ConditionsUnderWay
-    /// Whether a refusal undoes the others.
+    /// Whether a refused operation undoes the others.
     let atomicity: EditAtomicity
-    /// The subscriptions whose conditions were too much beside what is saved.
+    /// The subscriptions whose conditions were refused, perhaps only for lack of the former
+    /// version.
     let heavy: [SubscriptionID]
 
-    /// Reads the body.
+    /// Parses the body.
     ///
-    /// What its conditions weigh counts as being saved until ``settle(_:in:)``; `known` are
-    /// subscriptions in the place of which some are saved.
+    /// The conditions count as being saved until ``settle(_:in:)``. `known` are subscriptions that
+    /// some of the saved ones replace.
     ///
-    /// - Throws: What makes the request as a whole unreadable.
+    /// - Throws: An error that makes the whole request unreadable.
     init(
         _ body: JSONReader, owner: SubscriptionOwner, limits: RequestLimits,
         schema: ContainerSchema, lifetime: Int64? = nil,
@@ -57,11 +58,11 @@ struct SubscriptionModification: Sendable {
         self.heavy = heavy
     }
 
-    /// What is to be applied; `nil` if an atomic request has been refused already.
+    /// The operations to apply; `nil` if an atomic request has been refused already.
     var edits: [SubscriptionEdit]? { request.operations(atomicity)?.map(\.edit) }
 
-    /// The answer's entries, one for each operation, in order; `outcomes` are those of ``edits``,
-    /// and so are `warnings`.
+    /// Returns the answer's entries, one for each operation, in order; `outcomes` and `warnings`
+    /// belong to ``edits``.
     func entries(
         outcomes: [SubscriptionEditOutcome], _ warnings: [[PredicateWarning]], uuid: String
     ) -> [JSONValue] {
@@ -74,7 +75,7 @@ struct SubscriptionModification: Sendable {
         }
     }
 
-    /// Says what became of ``edits``; where there are no outcomes, nothing was saved.
+    /// Reports the outcomes of ``edits``; without outcomes, nothing was saved.
     func settle(_ outcomes: [SubscriptionEditOutcome], in container: ContainerKey) {
         for (item, outcome) in request.judged(outcomes) {
             guard case .operation(let operation) = item, let weight = operation.weight else {
@@ -102,13 +103,13 @@ struct SubscriptionModification: Sendable {
     }
 }
 
-/// Reads one operation.
+/// Parses one operation.
 struct SubscriptionOperationReading {
     let owner: SubscriptionOwner
     let limits: RequestLimits
     let schema: ContainerSchema
     let assignedID: String
-    /// For how many seconds a push of the container's is worth sending, where that is known.
+    /// The container's lifetime of a push in seconds, if known.
     var lifetime: Int64? = nil
 
     private enum Kind: String, CaseIterable {
@@ -135,9 +136,10 @@ struct SubscriptionOperationReading {
         try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
     }
 
-    /// Reads and checks the dictionary of a subscription that is saved, or would be.
+    /// Parses and checks the dictionary of a subscription that is saved, or would be.
     ///
-    /// - Throws: What names the member that does not fit; also what would be over at `now`.
+    /// - Throws: An error that names the member that does not fit, also if the subscription has
+    ///   expired at `now`.
     func subscription(_ reader: JSONReader, savedAt now: Timestamp) throws -> Subscription {
         let subscription = try subscription(reader)
         guard let moment = subscription.kindness.expiresAt, subscription.kindness.isOver(at: now)
@@ -147,9 +149,9 @@ struct SubscriptionOperationReading {
             "\(reader.path).expiresAt: must be later than now, found \(moment.iso8601)")
     }
 
-    /// Reads and checks the dictionary of a subscription, whenever it is.
+    /// Parses and checks the dictionary of a subscription, regardless of the time.
     ///
-    /// - Throws: What names the member that does not fit.
+    /// - Throws: An error that names the member that does not fit.
     func subscription(_ reader: JSONReader) throws -> Subscription {
         guard let assigned = SubscriptionID(rawValue: assignedID) else {
             preconditionFailure("an assigned ID must be a subscription ID")
@@ -174,7 +176,7 @@ struct SubscriptionOperationReading {
         return subscription
     }
 
-    /// A digest ends before its pushes expire, by the container's rule too.
+    /// Refuses a digest that ends after its pushes expire by the container's rule.
     private func checkDigest(_ subscription: Subscription, path: String) throws(APIError) {
         guard let digest = subscription.kindness.digest, let lifetime,
             subscription.notificationInfo.expirationSeconds == nil, lifetime <= digest.seconds
@@ -185,7 +187,8 @@ struct SubscriptionOperationReading {
                 + "notificationInfo has its own: what is told together would have expired")
     }
 
-    /// Of system fields each update changes some, and none the others; sources list neither.
+    /// Refuses system fields: each update changes some of them, and none changes the others;
+    /// sources list neither.
     private func checkChangedKeys(_ subscription: Subscription, path: String) throws(APIError) {
         let keys = subscription.changedKeys
         guard let index = keys.firstIndex(where: { SystemField(named: $0) != nil }) else { return }
@@ -196,7 +199,8 @@ struct SubscriptionOperationReading {
                 + "modified, and none its name or its creation")
     }
 
-    /// The dictionary with the types of filters that the client left to the schema.
+    /// Returns the dictionary, completed with the types of filters that the client left to the
+    /// schema.
     private func completed(_ object: JSONObject) -> JSONObject {
         guard case .object(let query)? = object["query"],
             case .string(let name)? = query["recordType"]
@@ -209,7 +213,7 @@ struct SubscriptionOperationReading {
 
     private func checkRecordType(_ subscription: Subscription, path: String) throws {
         guard let type = subscription.recordType?.rawValue else { return }
-        // What is checked alone stands nowhere.
+        // A subscription that is only checked has no path.
         let place = path.isEmpty ? "" : "\(path): "
         for pattern in limits.deniedRecordTypes
         where WildcardPattern(pattern).matches(type) {
@@ -218,8 +222,8 @@ struct SubscriptionOperationReading {
                 "\(place)the record type \"\(type.shortened)\" takes no subscriptions "
                     + "(denied by \"\(pattern)\")")
         }
-        // Production knows what was promoted to it (CloudKit); a container without a schema takes
-        // whatever its databases send.
+        // In production only promoted types are known, as in CloudKit; a container without a schema
+        // accepts whatever its databases send.
         if owner.container.environment == .production, schema.isRegistered,
             let name = subscription.recordType, schema.recordTypes[name] == nil
         {
@@ -227,7 +231,7 @@ struct SubscriptionOperationReading {
         }
     }
 
-    /// Fills the canonical text, and refuses a condition that can never be meant.
+    /// Sets the canonical text, and refuses a condition that cannot be meant.
     private func completed(
         _ scope: SubscriptionScope, firesOn: FiresOn, path: String
     ) throws -> SubscriptionScope {
@@ -250,8 +254,8 @@ struct SubscriptionOperationReading {
         return .query(query, zoneID: zoneID.map(own))
     }
 
-    /// Refuses a condition on what the relay can never know: when a record was created, and by
-    /// whom, it learns from its creation or remembers of records that it keeps.
+    /// Refuses a condition on what the relay cannot know: it learns when and by whom a record was
+    /// created from the creation, or remembers it for records that it keeps.
     private func checkKnowable(
         _ predicate: RecordPredicate, _ firesOn: FiresOn, _ type: RecordType
     ) throws(PredicateError) {
@@ -276,23 +280,23 @@ struct SubscriptionOperationReading {
         }
     }
 
-    /// In the private database the user's own name as a zone's owner is the same as none: zones are
-    /// answered with it, and come back so.
+    /// The user whose name as a zone's owner means the same as no owner, in the private database;
+    /// answers name the owner, and clients send it back.
     private var impliedOwner: UserID? { owner.database.impliedOwner(owner.user) }
 
     private func own(_ zoneID: ZoneID) -> ZoneID { zoneID.implying(impliedOwner) }
 
-    /// What somebody wrote down of a record type.
+    /// Returns the schema that conditions on a record type are checked against.
     ///
-    /// What was inferred knows only the fields that happened to arrive: then what holds of every
-    /// record is known, and which fields had references.
+    /// An inferred definition has only the fields that happened to arrive. Then only what holds for
+    /// every record is known, and which fields had references.
     private func known(of type: RecordType) -> RecordSchema {
         guard let definition = schema.recordTypes[type] else { return .ofAnyRecord }
         return definition.isInferred ? .inferred(definition) : .ofConditions(definition)
     }
 }
 
-/// A name in which `*` stands for anything; names are bytes.
+/// A pattern in which `*` stands for any text; names are compared as bytes.
 struct WildcardPattern {
     private let parts: [[UInt8]]
 
@@ -301,7 +305,7 @@ struct WildcardPattern {
             .map { Array($0) }
     }
 
-    /// Whether the whole of `name` fits.
+    /// Returns whether the pattern matches the whole of `name`.
     func matches(_ name: String) -> Bool {
         guard let first = parts.first, let last = parts.last else { return name.isEmpty }
         var rest = Array(name.utf8)[...]
@@ -321,7 +325,7 @@ struct WildcardPattern {
 }
 
 extension SubscriptionEdit {
-    /// The subscription that the operation is about.
+    /// The ID of the subscription that the operation is about.
     var subscriptionID: SubscriptionID {
         switch self {
         case .create(let subscription), .update(let subscription): subscription.id
@@ -331,7 +335,7 @@ extension SubscriptionEdit {
 }
 
 extension SubscriptionEditOutcome {
-    /// The entry of the answer.
+    /// Returns the entry of the answer.
     func entry(
         subscriptionID id: SubscriptionID, cost: PredicateCost? = nil,
         warnings: [PredicateWarning] = [], uuid: String

@@ -6,20 +6,20 @@ import Storage
 struct SubscriptionRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any SubscriptionRegistry & DeliveryRegistry
-    /// How subscriptions have fared.
+    /// Reads the health of subscriptions.
     let health: HealthReading
     let shadow: any Shadow
-    /// What is known of records, by which conditions are doubted.
+    /// What is known about records, for warnings about conditions.
     let knowledge: SubscriptionKnowledge
-    /// The containers' indexes, which say what predicates cost.
+    /// The containers' indexes, which are needed for the costs of conditions.
     let indexes: IndexDirectory
-    /// Where those wait who list much.
+    /// The queue for calls that list much.
     let lists: ReaderLine
     let limits: RequestLimits
     let identifiers: RandomIdentifiers
 
-    /// Members of CloudKit's requests that clients send with every call, and that mean nothing to
-    /// these.
+    /// Members of CloudKit's requests that clients send with every call, and that have no meaning
+    /// here.
     static let idleMembers = [
         "clientId", "clientID", "zoneID", "desiredKeys", "numbersAsStrings", "resultsLimit",
     ]
@@ -47,7 +47,7 @@ struct SubscriptionRoutes: Sendable {
             let page = try await registry.subscriptionPage(
                 of: owner, after: marker,
                 PageBounds(rows: Limits.maximumSubscriptionsPerUser))
-            // Those that cost too much stand behind the last page.
+            // Disabled subscriptions come after the last page.
             let disabled =
                 page.hasMore ? [] : try await registry.disabledSubscriptions(of: owner)
             let health = try await health.health(
@@ -64,7 +64,7 @@ struct SubscriptionRoutes: Sendable {
                                     health[$0.version.serial], held.deliveries(of: $0.version)))
                         })
             ]
-            // CloudKit has no pages here; few will ever see one.
+            // CloudKit has no pages here, and few clients will ever need one.
             if page.hasMore, let last = page.elements.last {
                 let marker = Base64.encode(Array(last.subscription.id.rawValue.utf8))
                 answer["continuationMarker"] = .string(marker)
@@ -73,14 +73,14 @@ struct SubscriptionRoutes: Sendable {
         }
     }
 
-    /// What is held back for the owner's sake.
+    /// Returns the owner's held deliveries.
     private func held(of owner: SubscriptionOwner) async throws -> HeldOverview {
         try await HeldOverview(of: [owner.user], in: owner.container, registry)
     }
 
     // MARK: lookup
 
-    /// What is there under an ID that was asked for.
+    /// What exists under a requested ID.
     private enum Found {
         case active(SubscriptionVersion)
         case disabled(DisabledSubscription)
@@ -102,7 +102,7 @@ struct SubscriptionRoutes: Sendable {
         let ids = try SubscriptionLookup(request.jsonBody(), limits: limits).ids
         return try await lists.turn(of: owner.container, by: admitted.party) {
             let found = try await find(ids, of: owner)
-            // Of all at once: for each look all that fired lately is read.
+            // For all at once, because each call reads everything that fired lately.
             let health = try await health.health(
                 of: found.compactMap(\.version), in: owner.container)
             let held = try await held(of: owner)
@@ -124,11 +124,11 @@ struct SubscriptionRoutes: Sendable {
         }
     }
 
-    /// What is there under each ID, as far as an answer holds it.
+    /// Returns what exists under each ID, as far as it fits one answer.
     private func find(
         _ ids: [SubscriptionID], of owner: SubscriptionOwner
     ) async throws -> [Found] {
-        // Who names one many times reads it once.
+        // An ID that is named many times is read once.
         var named: Set<SubscriptionID> = []
         let (active, unread) = try await registry.subscriptions(
             named: ids.filter { named.insert($0).inserted }, of: owner,
@@ -174,7 +174,7 @@ struct SubscriptionRoutes: Sendable {
         let modification = try await readModification(
             request, by: admitted, owner, within: limits, schema)
         var outcomes: [SubscriptionEditOutcome] = []
-        // What is not saved, or not known to be, is no longer being saved.
+        // What was not saved, or is not known to be, no longer counts as being saved.
         defer { modification.settle(outcomes, in: owner.container) }
         guard let edits = modification.edits else {
             return answer(modification.entries(outcomes: [], [], uuid: request.uuid))
@@ -183,7 +183,7 @@ struct SubscriptionRoutes: Sendable {
             outcomes = try await registry.edit(
                 edits, of: owner, atomicity: modification.atomicity, at: request.receivedAt)
         }
-        // They are saved already: of whoever is gone nothing is refused.
+        // The edits are saved already, so a client that has gone is not treated as an error.
         let warnings = try? await clients.bodies.working(
             request, of: owner.container, by: admitted.party
         ) {
@@ -193,8 +193,10 @@ struct SubscriptionRoutes: Sendable {
             modification.entries(outcomes: outcomes, warnings ?? [], uuid: request.uuid))
     }
 
-    /// Reads what is to be saved; once more where a condition is too much beside the one in the
-    /// place of which it is saved, as clients save all that they have at each start.
+    /// Parses what is to be saved.
+    ///
+    /// If conditions are too costly, the saved versions that they replace are read, and the body is
+    /// parsed again in view of them. Some clients save all of their subscriptions at each start.
     private func readModification(
         _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
         within limits: RequestLimits, _ schema: ContainerSchema
@@ -215,11 +217,11 @@ struct SubscriptionRoutes: Sendable {
             request, by: admitted, owner, within: limits, schema, insteadOf: known)
     }
 
-    /// Those of these subscriptions that are saved.
+    /// Returns those of these subscriptions that are saved.
     private func saved(
         _ ids: [SubscriptionID], of owner: SubscriptionOwner
     ) async throws -> [SubscriptionID: SubscriptionVersion] {
-        // More than one request may save is not worth reading.
+        // Reading more than one request may save is pointless.
         let found = try await registry.subscriptions(
             named: ids, of: owner, bytes: 4 * Limits.maximumPageBytes
         ).found
@@ -227,7 +229,7 @@ struct SubscriptionRoutes: Sendable {
             found.map { ($0.subscription.id, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// Reads what is to be saved, which may take long, and by a thread that gives way then.
+    /// Parses what is to be saved; a long body is parsed on a thread that gives way.
     private func read(
         _ request: RelayRequest, by admitted: AdmittedCaller, _ owner: SubscriptionOwner,
         within limits: RequestLimits, _ schema: ContainerSchema,
@@ -252,7 +254,7 @@ struct SubscriptionRoutes: Sendable {
 }
 
 extension SubscriptionOwner {
-    /// The caller, in the database that the call is about.
+    /// Creates the owner from the caller and the database of the call.
     init(_ admitted: AdmittedCaller) throws(AuthenticationRefusal) {
         self.init(
             container: admitted.settings.key, database: admitted.database,
@@ -261,8 +263,8 @@ extension SubscriptionOwner {
 }
 
 extension JSONObject {
-    /// The dictionary of a subscription with how it has fared, and how many deliveries of it are
-    /// held back.
+    /// Returns the dictionary of a subscription with its health and the number of its held
+    /// deliveries.
     func with(_ health: JSONObject?, _ held: Int?) -> JSONObject {
         var object = self
         object["health"] = health.map { .object($0) }
@@ -272,7 +274,7 @@ extension JSONObject {
 }
 
 extension SubscriptionVersion {
-    /// CloudKit's dictionary with the position from which changes are judged, which is opaque to
+    /// CloudKit's dictionary, with the position from which changes are judged, which is opaque to
     /// clients.
     var json: JSONObject {
         var object = subscription.json
@@ -282,7 +284,7 @@ extension SubscriptionVersion {
 }
 
 extension DisabledSubscription {
-    /// The subscription as it was, and why it does not fire any more.
+    /// The subscription as it was, with the reason why it no longer fires.
     var json: JSONObject {
         var object = version.json
         object["disabled"] = [
@@ -297,7 +299,7 @@ struct SubscriptionLookup {
     /// The IDs, in order.
     let ids: [SubscriptionID]
 
-    /// Reads dictionaries with `subscriptionID`, or bare strings, as clients send both.
+    /// Parses dictionaries with `subscriptionID`, or bare strings, because clients send both.
     ///
     /// - Throws: `JSONContractError`, or 400 for too many.
     init(_ body: JSONReader, limits: RequestLimits) throws {
@@ -308,7 +310,7 @@ struct SubscriptionLookup {
             let path = "subscriptions[\(index)]"
             let object: JSONValue =
                 if case .string = element { ["subscriptionID": element] } else { element }
-            // Some clients look a subscription up by the whole of it; its ID is what counts.
+            // Some clients look a subscription up with its whole dictionary; only the ID counts.
             let reader = try JSONReader(object, path: path)
             return try reader.require("subscriptionID", try reader.identifier("subscriptionID"))
         }
@@ -316,12 +318,13 @@ struct SubscriptionLookup {
 }
 
 extension RelayRequest {
-    /// Where a page of `subscriptions/list` goes on, in the body or in the query.
+    /// Returns the subscription after which a page of `subscriptions/list` continues, from the body
+    /// or the query.
     ///
-    /// - Throws: 400 if it is none.
+    /// - Throws: 400 if the marker is not valid.
     func continuationMarker() throws -> SubscriptionID? {
         var text = query["continuationMarker"]
-        // Whatever else a client posts with a list is ignored.
+        // Anything else that a client posts with a list is ignored.
         if text == nil, let reader = try? optionalJSONBody() {
             text = try reader.string("continuationMarker")
         }
