@@ -1,10 +1,12 @@
 package import RelayModel
 
-/// What an operation makes of a record.
+/// The result of applying one operation to a record.
 package struct RecordDecision {
-    /// The record as it is afterwards; its position is set when it has one.
+    /// The record after the operation.
+    ///
+    /// Its position is set once the change is appended.
     package var record: ShadowRecord
-    /// The change that is appended.
+    /// The change to append.
     package var change: RecordChange
 
     package init(record: ShadowRecord, change: RecordChange) {
@@ -14,12 +16,14 @@ package struct RecordDecision {
 }
 
 extension RecordEdit {
-    /// Decides what the operation makes of `current`: a pure function of what the transaction sees.
+    /// Decides what the operation does to `current`, as a pure function of what the transaction
+    /// sees.
     ///
-    /// `nil` in the place of a decision means that nothing has to be done.
+    /// A `nil` decision means that there is nothing to do.
     ///
-    /// A record that the editor may not know of, `isHidden`, is as if it were not there; only who
-    /// would create one of its name has to be told that the name is taken.
+    /// `isHidden` says that the editor may not know of the record. The operation then behaves as if
+    /// the record did not exist, except that a creation with its name is refused because the name
+    /// is taken.
     package func decide(
         on current: ShadowRecord?, isHidden: Bool = false, in place: RecordPlace,
         by editor: RecordEditor, at now: Timestamp
@@ -55,10 +59,10 @@ extension RecordEdit {
         return .success(decision)
     }
 
-    /// The same without the type, which CloudKit does not ask for where a deletion is forced: a
-    /// client writes anything in its place.
+    /// This edit without its record type and what that type grants.
     ///
-    /// So what is granted for that type counts for nothing.
+    /// CloudKit does not check the type of a forced deletion, because a client may write anything
+    /// there. So a permission granted for the stated type must not count.
     private var byNameAlone: RecordEdit {
         var edit = self
         edit.recordType = nil
@@ -66,8 +70,8 @@ extension RecordEdit {
         return edit
     }
 
-    /// What to say of a record that the editor may not know of; `nil` where the editor may write it
-    /// all the same.
+    /// Returns the answer about a record that the editor may not know of, or `nil` if the editor
+    /// may write it anyway.
     private func answer(
         onHidden current: ShadowRecord, in place: RecordPlace, by editor: RecordEditor
     ) -> Result<RecordDecision?, RecordEditRefused>? {
@@ -164,7 +168,8 @@ extension RecordEdit {
         return change
     }
 
-    /// In the public database a user writes what that user created, unless the type grants more.
+    /// In the public database a user may write only the records that this user created, unless the
+    /// type grants more.
     private func mayWrite(
         _ current: ShadowRecord, _ editor: RecordEditor, _ place: RecordPlace
     ) -> Bool {
@@ -173,10 +178,12 @@ extension RecordEdit {
             || editor.userID != nil && editor.userID == current.created.userID
     }
 
-    /// Clients send a fetched record back as it was: its `modified` then names whoever changed it
-    /// before, which is not who changes it now.
+    /// The device that makes the change, or `nil` if the editor is anonymous.
     ///
-    /// Who is nobody has no device: named without a user, it would be anybody's of that name.
+    /// Clients send a fetched record back unchanged. Its `modified` stamp then names the device of
+    /// the previous change, so a stamp that equals the stored one is ignored.
+    ///
+    /// An anonymous editor has no device: a device name without a user could belong to anyone.
     private func device(of editor: RecordEditor, unlessEchoOf stored: RecordStamp?) -> DeviceID? {
         guard editor.userID != nil || editor.isServer else { return nil }
         guard let stated = statedStamp, let device = stated.deviceID else { return deviceID }
@@ -194,21 +201,26 @@ package struct RecordEditRefused: Error {
     /// The refusal.
     package let refusal: RecordRefusal
 
-    /// Throws a refusal.
+    /// Creates the error for a refusal.
     package init(_ refusal: RecordRefusal) {
         self.refusal = refusal
     }
 }
 
 extension ShadowRecord {
-    /// The record as predicates see it: its fields, and CloudKit's system fields under each of
-    /// their names, which no field of the same name may stand in for.
+    /// The record as predicates see it: its fields, plus CloudKit's system fields under each of
+    /// their names.
+    ///
+    /// A stored field never replaces a system field of the same name.
     package var image: RecordImage {
         RecordImage(judgedFields, completeness: isPartial ? .partial : .full)
     }
 
-    /// The fields as conditions and orders see them: of CloudKit's system fields what the relay
-    /// knows, and none where it knows nothing, whatever a database has in a column of that name.
+    /// The fields as conditions and sort orders see them, with CloudKit's system fields in place of
+    /// stored fields of the same names.
+    ///
+    /// A system field that the relay does not know is absent, whatever a source's database has in a
+    /// column of that name.
     package var judgedFields: RecordFields {
         var judged = fields
         for field in SystemField.allCases {
@@ -218,7 +230,7 @@ extension ShadowRecord {
         return judged
     }
 
-    /// CloudKit's system fields, under the names of the native class, of the web service and of the
+    /// CloudKit's system fields, under their names in the native class, the web service and the
     /// schema language.
     package var systemFields: RecordFields {
         var system: RecordFields = [:]

@@ -1,30 +1,32 @@
 import RelayModel
 
-/// What the operations of one request may still cost.
+/// The remaining allowance of one request's operations.
 package struct RecordEditAllowance: Sendable {
-    /// What all of them may append: a change holds the whole record before and after, however
-    /// little of it a request writes.
+    /// The maximum number of bytes that all operations of a request may append.
+    ///
+    /// A change holds the whole record before and after, however little of it the request writes.
     package static let maximumBytes = 16 * 1024 * 1024
 
-    /// The bytes that they may append.
+    /// The bytes that may still be appended.
     package var appended = maximumBytes
-    /// The bytes of records in the way that they may be told.
+    /// The bytes that conflicting records may still take in the answer.
     package var told = Limits.maximumPageBytes
-    /// The records that may go along with those that they delete.
+    /// The records that may still be deleted together with those that the request deletes.
     package var cascade: CascadeRoom
-    /// Whether one of them is unfinished: those after it wait.
+    /// Whether an operation is unfinished, so that the operations after it wait.
     package var isUnfinished = false
 
-    /// All of it, with what may go along.
+    /// Creates a full allowance with the given room for cascading deletions.
     package init(_ cascade: CascadeRoom) {
         self.cascade = cascade
     }
 }
 
 extension RecordEditOutcome {
-    /// The outcome as it is told: a refusal has the record that is in the way while there is room.
+    /// Returns the outcome as the client sees it: a refusal contains the conflicting record only
+    /// while `room` lasts.
     ///
-    /// A small request could otherwise be answered a large record for each operation.
+    /// Without this limit, a small request could get a large record for each of its operations.
     package func told(within room: inout Int) -> RecordEditOutcome {
         switch self {
         case .refused(.exists(let record?)):
@@ -40,7 +42,7 @@ extension RecordEditOutcome {
 }
 
 extension ShadowRecord {
-    /// The bytes of its fields in an answer, about.
+    /// The approximate size of the record's fields in an answer, in bytes.
     package var toldBytes: Int {
         JSONValue.object(FieldValue.notation(fields: fields)).utf8.count
             + JSONValue.object(wire).utf8.count

@@ -1,14 +1,14 @@
 package import RelayModel
 
 extension RecordTrace {
-    /// What a change tells of a stamp.
+    /// Creates the trace of a stamp for use in a change.
     package init(_ stamp: RecordStamp) {
         self.init(at: stamp.at, userID: stamp.userID)
     }
 }
 
 extension RecordImage {
-    /// This image, with what `other` says in the place of what it says itself.
+    /// Returns this image with the fields of `other` replacing its own.
     package func overlaid(with other: RecordImage?) -> RecordImage {
         guard let other else { return self }
         if other.completeness == .full { return other }

@@ -1,10 +1,10 @@
 package import RelayModel
 
 extension ShadowRecord {
-    /// Whether what was added to `former` makes it larger than a record may be.
+    /// Returns whether the edit from `former` made the record larger than a record may be.
     ///
-    /// One operation writes no more than that; many would make a record of any size, which each
-    /// change has twice, and everybody who follows the log reads.
+    /// One operation writes at most that much, but many operations could build a record of any
+    /// size. Each change holds the record twice, and every reader of the log reads it.
     package func hasOutgrown(_ former: ShadowRecord) -> Bool {
         let most = Limits.maximumRecordBytes
         let (fields, wire) = (fieldBytes, wireBytes)
@@ -18,10 +18,10 @@ extension ShadowRecord {
 }
 
 extension RecordImage {
-    /// What is known of a record that was told of in parts, with what is told of now.
+    /// Returns this partial image of a record completed with the newly reported fields.
     ///
-    /// Where both together are larger than any webhook, or have more fields than one image may, it
-    /// is this part alone: a source could else make a record of any size.
+    /// If the result would exceed the size of a webhook or the number of fields of an image, only
+    /// the new part is kept. Otherwise a source could build a record of any size.
     package func completed(by told: RecordImage) -> RecordImage {
         let whole = overlaid(with: told)
         guard told.completeness == .partial else { return whole }
@@ -33,9 +33,10 @@ extension RecordImage {
 }
 
 extension FieldValue {
-    /// The bytes that it takes, about: those of its texts and data, without writing them.
+    /// The approximate size of the value in bytes, counting texts and data without writing the
+    /// value out.
     ///
-    /// No more than a client has written of it, so that nobody is refused what is within a bound.
+    /// It never exceeds what a client wrote, so a value within a limit is never refused.
     var heldBytes: Int {
         switch self {
         case .string(let text): 2 + text.utf8.count
@@ -45,7 +46,7 @@ extension FieldValue {
         case .map(let members):
             members.reduce(2) { $0 + 2 + $1.key.utf8.count + $1.value.heldBytes }
         case .reference(let reference): 2 + reference.recordID.recordName.rawValue.utf8.count
-        // Ten bits are three digits; what stands between two values is a byte.
+        // Ten bits make about three digits. The separator between two values takes one byte.
         case .integer(let number):
             2 + max(0, UInt64.bitWidth - 1 - number.magnitude.leadingZeroBitCount) * 3 / 10
         case .double: 2

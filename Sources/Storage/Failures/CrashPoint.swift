@@ -9,11 +9,11 @@ import Synchronization
 package enum CrashPoint: String, Sendable, CaseIterable {
     /// A transaction is filled and not yet committed.
     case commit
-    /// A transaction is durable, and nobody was answered.
+    /// A transaction is durable, and no caller has an answer yet.
     case committed
     /// A change is about to be matched.
     case match
-    /// Once subscriptions are claimed for a change, and nothing is sent.
+    /// Once subscriptions are claimed for a change, and nothing is sent yet.
     case claimed
     /// Deliveries are composed and not yet handed over.
     case handOver
@@ -39,7 +39,9 @@ package enum CrashPoint: String, Sendable, CaseIterable {
     private static let isArmed = Atomic(false)
     private static let reached = Atomic<Int>(0)
 
-    /// Plans the kill that `text` names, such as `settled:12`; anything else plans none.
+    /// Plans the kill that `text` describes, such as `settled:12`.
+    ///
+    /// Other texts plan none.
     package static func arm(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1)
         guard let point = parts.first.flatMap({ CrashPoint(rawValue: String($0)) }) else { return }
@@ -48,7 +50,7 @@ package enum CrashPoint: String, Sendable, CaseIterable {
         isArmed.store(true, ordering: .releasing)
     }
 
-    /// Kills the process if that is planned here.
+    /// Kills the process if a kill is planned at this point.
     package func reach() {
         guard Self.isArmed.load(ordering: .acquiring),
             let plan = Self.plan.withLock({ $0 }), plan.point == self

@@ -2,8 +2,9 @@ package import FoundationEssentials
 import Glibc
 
 extension Error {
-    /// Why something could not be done with a file, as the system says it; of another error, what
-    /// it says itself.
+    /// The reason of a file error in the system's words.
+    ///
+    /// For other errors, their own description.
     package var systemReason: String {
         switch self {
         case let error as POSIXError: String(cString: unsafe strerror(error.code.rawValue))
@@ -12,7 +13,7 @@ extension Error {
         }
     }
 
-    /// Whether it says that there is no such file.
+    /// Whether the error says that the file does not exist.
     package var isMissingFile: Bool {
         switch self {
         case let error as POSIXError: error.code == .ENOENT
@@ -23,8 +24,9 @@ extension Error {
     }
 }
 
-/// Why something could not be done with a file: FoundationEssentials keeps what the system said,
-/// and has no sentences of its own.
+/// Returns the reason of a file error in words.
+///
+/// FoundationEssentials keeps the system's error, but has no sentences of its own.
 private func reason(of error: CocoaError) -> String {
     if let cause = error.userInfo["NSUnderlyingError"] as? POSIXError { return cause.systemReason }
     return switch error.code {
@@ -45,16 +47,16 @@ extension FileManager {
         return fileExists(atPath: path, isDirectory: &isFolder) && isFolder
     }
 
-    /// Whether there is a file at `path` that can be read again and again, as a pipe cannot.
+    /// Whether there is a regular file at `path`, which can be read repeatedly, unlike a pipe.
     package func isPlainFile(_ path: String) -> Bool {
         var found = stat()
         return stat(path, &found) == 0 && found.st_mode & S_IFMT == S_IFREG
     }
 
-    /// The bytes of the file at `path`; `nil` if there is none to be looked at.
+    /// Returns the size of the file at `path`, or `nil` if there is no accessible file.
     ///
-    /// Not by its attributes, whose numbers are of another type in a process that has not loaded
-    /// all of Foundation.
+    /// This does not use the file's attributes, because their numbers have another type in a
+    /// process that has not loaded all of Foundation.
     package func bytes(at path: String) -> Int? {
         var found = stat()
         return stat(path, &found) == 0 ? Int(found.st_size) : nil

@@ -2,48 +2,62 @@ package import RelayModel
 
 /// Why the store refused or failed.
 package enum StorageError: Error, Sendable, Hashable {
-    /// Another process has the file open; the text says which, where known.
+    /// Another process has the file open.
+    ///
+    /// The text names it if it is known.
     case locked(path: String, holder: String)
     /// The store was written by a newer version of Belfry.
     case newerSchema(found: String, known: String)
     /// The file is damaged, or is no Belfry database.
     case damaged(path: String, reason: String)
-    /// The file is not all that was acknowledged: it is gone, cut, older, or another one.
+    /// The file lacks acknowledged changes: it is missing, truncated, older, or another store.
     case lost(path: String, reason: String)
-    /// There is no store, and none was to be made.
+    /// There is no store, and the caller did not ask to create one.
     case missing(path: String)
-    /// There is no store in a schema of a server, and none was to be made.
+    /// There is no store in the server's schema, and the caller did not ask to create one.
     case missingSchema(place: String, schema: String)
-    /// The steps of the file's schema are not those that were released.
+    /// The migrations applied to the store are not those of a release.
     case foreignSchema(path: String, reason: String)
     /// The file, or its lock, cannot be opened.
     case inaccessible(path: String, reason: String)
     /// The secrets in the file are encrypted with a key that is not configured.
     case secrets(path: String, reason: String)
-    /// A setting on which a promise rests could not be had.
+    /// A setting that a guarantee depends on could not be applied.
     case unsafeSetting(name: String, wanted: String, found: String)
-    /// There is no room on the disk, or the reserve is reached; nothing was written.
+    /// The disk is full, or the reserve is reached.
+    ///
+    /// Nothing was written.
     case noRoom(String)
-    /// Too much is waiting to be written; nothing was written.
+    /// Too much is waiting to be written.
+    ///
+    /// Nothing was written.
     case overloaded(String)
-    /// The database is away, or starts; nothing was written.
+    /// The database is unreachable or starting.
+    ///
+    /// Nothing was written.
     case unavailable(String)
-    /// A bound is reached beyond which changes are refused rather than lost; nothing was written.
+    /// A limit is reached beyond which the relay refuses changes rather than lose them.
+    ///
+    /// Nothing was written.
     case bounded(IntakeBound, reason: String)
-    /// An entry of the log cannot be read, and those before it are all handed out.
+    /// An entry of the log cannot be read.
+    ///
+    /// All entries before it were returned.
     case unreadable(UnreadableEntry)
-    /// The progress is not where its owner left it.
+    /// The progress is not where its owner left it, because another process moved it.
     case progressMoved(ProgressMark)
-    /// It would have gone beyond a quota; nothing was written.
+    /// The write would have exceeded a quota.
+    ///
+    /// Nothing was written.
     case overQuota(QuotaRefusal)
-    /// No such container in this environment.
+    /// The container does not exist in this environment.
     case unknownContainer(ContainerKey)
-    /// The store is closed, or gave up after a failed write.
+    /// The store is closed, or stopped after a failed write.
     case closed(String)
 }
 
 extension StorageError: CustomStringConvertible {
-    /// One sentence for people, with what to do where that is known.
+    /// One sentence for people that says what to do where that is known.
     package var description: String {
         switch self {
         case .locked(let path, let holder):

@@ -1,5 +1,7 @@
-/// Waits while the store cannot be used only for now, because the disk is full, somebody else holds
-/// the file, or the database is away: whoever works what is owed must neither lose it nor end.
+/// Waits while the store is temporarily unusable because the disk is full, another process holds
+/// the file, or the database is unreachable.
+///
+/// The work that is owed must neither be lost nor end because of such a failure.
 package struct StorePatience: Sendable {
     /// The longest pause between two attempts.
     private static let longestPause = Duration.seconds(5)
@@ -7,7 +9,7 @@ package struct StorePatience: Sendable {
     private let clock: any Clock<Duration>
     private let onWait: @Sendable (StorageError) -> Void
 
-    /// Creates patience that pauses by `clock` and tells `onWait` of every failed attempt.
+    /// Creates a patience that pauses by `clock` and reports every failed attempt to `onWait`.
     package init(
         clock: any Clock<Duration>, onWait: @escaping @Sendable (StorageError) -> Void
     ) {
@@ -15,11 +17,12 @@ package struct StorePatience: Sendable {
         self.onWait = onWait
     }
 
-    /// Attempts `body` until it succeeds, or fails for a reason that does not pass, or the pauses
-    /// have taken `bound` altogether; without one until it is cancelled.
+    /// Repeats `body` until it succeeds, fails permanently, or the pauses add up to `bound`.
     ///
-    /// - Throws: What `body` throws, except what ``StorageError/passes`` within the bound;
-    ///   `CancellationError`.
+    /// Without a bound it repeats until it is cancelled.
+    ///
+    /// - Throws: The error of `body` if it does not pass (``StorageError/passes``) or the bound is
+    ///   reached; `CancellationError`.
     package func attempt<Value: Sendable>(
         within bound: Duration? = nil, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -40,7 +43,7 @@ package struct StorePatience: Sendable {
 }
 
 extension StorageError {
-    /// Whether nothing was written, and the same may succeed later.
+    /// Whether nothing was written and the same call may succeed later.
     package var passes: Bool {
         switch self {
         case .noRoom, .overloaded, .unavailable: true

@@ -1,17 +1,19 @@
 package import RelayModel
 
-/// An entry of the log that is there and cannot be read: its body is not what Belfry writes.
+/// An entry of the log that exists but cannot be read, because its body is not what Belfry writes.
 ///
-/// A damaged page is not this: then nothing of the file can be believed, and the store stops.
+/// A damaged page is another case: then nothing in the file can be trusted, and the store stops.
 package struct UnreadableEntry: Error, Sendable, Hashable {
-    /// Its place.
+    /// The position of the entry.
     package let position: LogPosition
-    /// Whether it is a change; otherwise an edit, of which the registry knows as much.
+    /// Whether the entry is a change.
+    ///
+    /// Otherwise it is an edit, whose content the registry has too.
     package let isChange: Bool
-    /// What about it cannot be read.
+    /// What about the entry cannot be read.
     package let reason: String
 
-    /// Names an entry that cannot be read.
+    /// Creates a description of an unreadable entry.
     package init(position: LogPosition, isChange: Bool, reason: String) {
         self.position = position
         self.isChange = isChange

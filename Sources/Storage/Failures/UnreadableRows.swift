@@ -1,15 +1,17 @@
 package import RelayModel
 import Synchronization
 
-/// A row that is there and does not hold what Belfry writes.
+/// A row that exists but does not hold what Belfry writes.
 ///
-/// It is set aside alone: whoever reads many rows goes on with the others.
+/// Only this row is skipped; a reader of many rows continues with the others.
 package struct UnreadableRow: Sendable, Hashable {
-    /// The table it stands in.
+    /// The row's table.
     package let table: String
-    /// Its serial, number, or delivery ID.
+    /// The row's serial, number, or delivery ID.
     package let key: String
-    /// What about it cannot be read; nothing of its content.
+    /// What about the row cannot be read.
+    ///
+    /// It contains nothing of the row's content.
     package let reason: String
 
     package init(table: String, key: String, reason: String) {
@@ -21,9 +23,11 @@ package struct UnreadableRow: Sendable, Hashable {
 
 /// The rows that could not be read since the store was opened, each once.
 ///
-/// Whoever watches the store tells of them. A lock: all is short.
+/// The code that watches the store reports them. A lock suffices, because every access is short.
 package final class UnreadableRows: Sendable {
-    /// How many are remembered; more are set aside like these, but not reported one by one.
+    /// The maximum number of remembered rows.
+    ///
+    /// Further ones are skipped too, but not reported one by one.
     private static let limit = 10_000
 
     private struct State {
@@ -34,10 +38,10 @@ package final class UnreadableRows: Sendable {
 
     private let state = Mutex(State())
 
-    /// Knows of none.
+    /// Creates an empty list.
     package init() {}
 
-    /// How many were found, as far as they are remembered.
+    /// The number of unreadable rows found, as far as they are remembered.
     package var count: Int { state.withLock { $0.known.count } }
 
     /// The rows that were found since the last call.
@@ -48,17 +52,17 @@ package final class UnreadableRows: Sendable {
         }
     }
 
-    /// The retries among them, which nobody takes up any more.
+    /// The unreadable retries, which must not be attempted any more.
     package var deliveries: Set<DeliveryID> { state.withLock { $0.deliveries } }
 
-    /// Remembers a retry that nobody must take up any more.
+    /// Remembers a retry that must not be attempted any more.
     package func hold(_ id: DeliveryID) {
         state.withLock { state in
             if state.deliveries.count < Self.limit { state.deliveries.insert(id) }
         }
     }
 
-    /// Remembers a row, unless it is known.
+    /// Remembers a row unless it is already known.
     package func note(_ row: UnreadableRow) {
         state.withLock { state in
             guard state.known.count < Self.limit, state.known.insert(row).inserted else { return }
