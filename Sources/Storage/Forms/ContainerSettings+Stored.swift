@@ -1,7 +1,7 @@
 package import RelayModel
 
 extension ProviderCertificate {
-    /// The certificate as it is kept, to be sealed.
+    /// The certificate in the form in which it is sealed and stored.
     package var storedForm: JSONValue {
         [
             "packing": .string(packing.rawValue), "bytes": .string(Base64.encode(bytes)),
@@ -9,7 +9,7 @@ extension ProviderCertificate {
         ]
     }
 
-    /// Reads what ``storedForm`` wrote.
+    /// Creates a certificate from its ``storedForm``.
     package init(storedForm json: JSONValue) throws(JSONContractError) {
         let reader = try JSONReader(json)
         self.init(
@@ -21,7 +21,7 @@ extension ProviderCertificate {
 }
 
 extension UserTokenSettings {
-    /// The settings as they are kept, to be sealed.
+    /// The settings in the form in which they are sealed and stored.
     package var storedForm: JSONValue {
         var form: JSONObject = ["userClaim": .string(userClaim)]
         form["sharedSecret"] = sharedSecret.map { .string($0) }
@@ -31,7 +31,7 @@ extension UserTokenSettings {
         return .object(form)
     }
 
-    /// Reads what ``storedForm`` wrote.
+    /// Creates settings from their ``storedForm``.
     package init(storedForm json: JSONValue) throws(JSONContractError) {
         let reader = try JSONReader(json)
         self.init(

@@ -1,23 +1,23 @@
 package import RelayModel
 
-/// What one step says of subscriptions, in compact form: two or three bytes for each firing, one
-/// row for all, until it is added up.
+/// What one step says about subscriptions, in compact form: two or three bytes for each firing, in
+/// one row until it is added up.
 ///
-/// Layout, version 1: the byte 1; the number of notes, and of each position, moment, the fired
-/// serials, those that reached nobody with a number for why, and the serials of errors, each list
-/// after its length; then the number of texts and each (length, UTF-8), and the number of ends and
-/// of each serial, position, moment and the index of its text. Positions, moments and serials are
-/// differences from the one before, zigzag-coded. Integers take seven bits per byte, the lowest
-/// first.
+/// Layout, version 1: the byte 1; the number of notes; for each note its position, its moment, the
+/// fired serials, the serials that reached no device with a reason code each, and the serials with
+/// evaluation errors, each list preceded by its length; the number of texts, each with its length
+/// and UTF-8; the number of ends, each with serial, position, moment and the index of its text.
+/// Positions, moments and serials are differences from the previous one, zigzag-coded. Integers
+/// take seven bits per byte, the lowest first.
 package struct FiringBlock: Sendable {
     static let version: UInt8 = 1
 
-    /// How much it says.
+    /// The number of firings, errors and ends in the block.
     package let count: Int
-    /// The bytes.
+    /// The encoded bytes.
     package let body: [UInt8]
 
-    /// Encodes what a step passes; `nil` if it says nothing of subscriptions.
+    /// Encodes the notes and ends of one step, or returns `nil` if there are none.
     package init?(_ notes: [FiringNote], ends: [DeadLetter]) {
         let count = notes.reduce(0) { $0 + $1.count } + ends.count
         guard count > 0 else { return nil }
@@ -25,9 +25,9 @@ package struct FiringBlock: Sendable {
         body = FiringWriter.encode(notes, ends, room: count * 3 + notes.count * 12)
     }
 
-    /// Adds what a block says to `sums`, of the subscriptions that `isWanted` names.
+    /// Adds the content of a block to `sums`, for the subscriptions that `isWanted` accepts.
     ///
-    /// - Returns: `false` if it cannot be read; then `sums` may have a part of it.
+    /// - Returns: `false` if the block cannot be read. `sums` may then contain a part of it.
     package static func add(
         _ body: some Collection<UInt8>, to sums: inout [UInt64: SubscriptionHealth],
         where isWanted: (UInt64) -> Bool = { _ in true }
@@ -182,7 +182,7 @@ private struct FiringReader {
         return true
     }
 
-    /// A number of things, of which there are never more than bytes.
+    /// Reads a count, which can never exceed the number of bytes.
     private mutating func length() -> Int? {
         guard let length = number(), length <= UInt64(bytes.count) else { return nil }
         return Int(length)

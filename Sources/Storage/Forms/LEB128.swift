@@ -10,7 +10,8 @@ enum LEB128 {
         bytes.append(UInt8(rest))
     }
 
-    /// The number at `index`, which goes on behind it; `nil` if it is cut off or too long.
+    /// Reads the number at `index` and advances `index` past it, or returns `nil` if the number is
+    /// cut off or too long.
     static func read<Bytes: Collection<UInt8>>(
         _ bytes: Bytes, at index: inout Bytes.Index
     ) -> UInt64? {

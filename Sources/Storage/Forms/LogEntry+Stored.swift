@@ -1,7 +1,7 @@
 package import RelayModel
 
 extension LogEntryBody {
-    /// The numbers by which engines keep the kinds.
+    /// The numbers under which engines store the kinds of entries.
     package enum Kind: Int64 {
         case change = 1
         case subscriptionSaved = 2
@@ -10,7 +10,7 @@ extension LogEntryBody {
         case devicesEnded = 5
     }
 
-    /// The kind.
+    /// The kind of the entry.
     package var kind: Kind {
         switch self {
         case .change: .change
@@ -21,26 +21,28 @@ extension LogEntryBody {
         }
     }
 
-    /// The source of a change.
+    /// The source of a change; `nil` for an edit.
     package var source: SourceName? {
         if case .change(_, let source, _) = self { source } else { nil }
     }
 
-    /// The record of a change.
+    /// The type and name of the changed record; `nil` for an edit.
     package var record: (type: RecordType, name: RecordName)? {
         guard case .change(let change, _, _) = self else { return nil }
         return (change.recordType, change.recordID.recordName)
     }
 
-    /// Whether it is a change that came too late.
+    /// Whether the entry is a stale change.
     package var isStale: Bool {
         if case .change(_, _, let isStale) = self { isStale } else { false }
     }
 
-    /// The JSON text that is kept of an entry: self-contained, so that it can be read after the
-    /// version that it speaks of is gone.
+    /// Returns the JSON text that is stored for the entry.
     ///
-    /// - Throws: `JSONContractError` if it could not be read again.
+    /// The text is self-contained, so that it can be read even after the version it describes is
+    /// deleted.
+    ///
+    /// - Throws: `JSONContractError` if the text could not be read back.
     package func storedBody() throws(JSONContractError) -> String {
         switch self {
         case .change(let change, _, _): return try change.storedText()
@@ -67,9 +69,9 @@ extension LogEntryBody {
         .array(serials.map { .integer($0.stored) })
     }
 
-    /// Reads what ``storedBody()`` wrote of an edit.
+    /// Creates an edit from what ``storedBody()`` wrote.
     ///
-    /// - Throws: `JSONContractError`.
+    /// - Throws: `JSONContractError` if a member does not fit.
     package init(edit kind: Kind, storedForm json: JSONValue, container: ContainerKey) throws {
         let reader = try JSONReader(json)
         switch kind {
@@ -90,7 +92,7 @@ extension LogEntryBody {
 }
 
 extension SubscriptionVersion {
-    /// The version as a log entry holds it.
+    /// The version in the form in which a log entry holds it.
     package var storedForm: JSONObject {
         [
             "serial": .integer(serial.stored), "activation": .integer(activation.stored),
@@ -100,7 +102,7 @@ extension SubscriptionVersion {
         ]
     }
 
-    /// Reads what ``storedForm`` wrote.
+    /// Creates a version from its ``storedForm``.
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit.
     package init(storedForm reader: JSONReader, container: ContainerKey) throws {
@@ -118,7 +120,7 @@ extension SubscriptionVersion {
 }
 
 extension DeviceVersion {
-    /// The version as a log entry holds it, token included.
+    /// The version in the form in which a log entry holds it, including the device token.
     package var storedForm: JSONObject {
         var form: JSONObject = [
             "serial": .integer(serial.stored), "activation": .integer(activation.stored),
@@ -134,7 +136,7 @@ extension DeviceVersion {
         return form
     }
 
-    /// Reads what ``storedForm`` wrote.
+    /// Creates a version from its ``storedForm``.
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit.
     package init(storedForm reader: JSONReader, container: ContainerKey) throws {
@@ -160,12 +162,12 @@ extension DeviceVersion {
 }
 
 extension JSONReader {
-    /// The serial `name`.
+    /// Returns the serial in the member `name`, which is required.
     func serial(_ name: String) throws -> UInt64 {
         UInt64(clamping: try require(name, try integer(name)))
     }
 
-    /// The serials `name`; none if it is absent.
+    /// Returns the serials in the member `name`, or none if it is absent.
     func serials(_ name: String) throws -> [UInt64] {
         try (try array(name) ?? []).map { element in
             guard case .integer(let number) = element else {

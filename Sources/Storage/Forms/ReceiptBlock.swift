@@ -1,28 +1,28 @@
 package import RelayModel
 
-/// The receipts of one step in compact form: about 30 bytes each, one row for all.
+/// The receipts of one step in compact form: about 30 bytes each, in one row.
 ///
-/// Layout, version 1: the byte 1; the number of texts and each reason once (length, UTF-8); the
-/// number of receipts and each as 16 bytes of identity, then as integers of variable length:
+/// Layout, version 1: the byte 1; the number of reasons, each with its length and UTF-8; the number
+/// of receipts. Each receipt is 16 bytes of delivery ID, then integers of variable length:
 /// position, offset, subscription serial, device serial, outcome, status, index of the reason,
-/// attempt, and the moment in nanoseconds. Position, serials and moment are written as the
-/// difference from the receipt before. Integers take seven bits per byte, the lowest first; those
-/// that may be negative are zigzag-coded. `docs/storage.md` has it for people.
+/// attempt, and the moment in nanoseconds. Position, serials and moment are differences from the
+/// previous receipt. Integers take seven bits per byte, the lowest first; those that may be
+/// negative are zigzag-coded. `docs/storage.md` describes the layout for operators.
 package struct ReceiptBlock: Sendable {
     static let version: UInt8 = 1
 
-    /// How many receipts there are.
+    /// The number of receipts.
     package let count: Int
-    /// The first and the last position of which there is one.
+    /// The first and last position that occur.
     package let positions: ClosedRange<LogPosition>
-    /// When the last of them ended.
+    /// The latest end of an attempt.
     package let lastAt: Timestamp
-    /// The outcomes that occur, a bit for each.
+    /// The outcomes that occur, one bit each.
     package let outcomes: Int64
-    /// The bytes.
+    /// The encoded bytes.
     package let body: [UInt8]
 
-    /// Encodes receipts; `nil` if there are none.
+    /// Encodes receipts, or returns `nil` if there are none.
     package init?(_ receipts: [DeliveryReceipt]) {
         guard let first = receipts.first else { return nil }
         count = receipts.count
@@ -41,11 +41,12 @@ package struct ReceiptBlock: Sendable {
         body = ReceiptWriter.encode(receipts)
     }
 
-    /// The receipts in `body`, in the order in which they were written; `nil` if it is damaged.
+    /// Decodes the receipts in `body` in the order in which they were written, or returns `nil` if
+    /// it is damaged.
     ///
-    /// Those of other deliveries than `delivery`, if that is given, and those that are not wanted
-    /// by their change, subscription and device, as they are stored, are passed over: a change that
-    /// was told to very many has one or two that somebody asks for.
+    /// If `delivery` is given, other deliveries are skipped. So are receipts that `isWanted`
+    /// rejects by their stored position, subscription and device. A change with very many receipts
+    /// often has only one or two that a caller asks for.
     package static func decode(
         _ body: some Collection<UInt8>, of delivery: DeliveryID? = nil,
         where isWanted: (_ position: Int64, _ subscription: Int64, _ device: Int64) -> Bool = {
@@ -58,11 +59,11 @@ package struct ReceiptBlock: Sendable {
 }
 
 extension DeliveryReceipt.Outcome {
-    /// The bit in ``ReceiptBlock/outcomes``.
+    /// The outcome's bit in ``ReceiptBlock/outcomes``.
     package var bit: Int64 { 1 << Int64(rawValue) }
 }
 
-/// What the next receipt is written relative to.
+/// The previous receipt's values, which the next receipt is encoded relative to.
 private struct ReceiptBase {
     var position: Int64 = 0
     var subscription: Int64 = 0
@@ -127,9 +128,9 @@ private struct ReceiptReader {
         self.bytes = bytes
     }
 
-    /// What one receipt has beside what the next is written relative to.
+    /// The fields of a receipt that are not encoded relative to the previous one.
     private struct Fields {
-        /// Where its identity begins.
+        /// The index at which the delivery ID begins.
         let identity: Int
         let offset: UInt64
         let outcome: DeliveryReceipt.Outcome
@@ -169,7 +170,7 @@ private struct ReceiptReader {
         return reasons
     }
 
-    /// Reads the next receipt, of which the base has the rest then.
+    /// Reads the next receipt; `base` then holds its position, serials and moment.
     private mutating func fields(reasons: Int) -> Fields? {
         let identity = index
         guard bytes.count - index >= Self.identityBytes else { return nil }

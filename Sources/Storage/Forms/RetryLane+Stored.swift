@@ -1,10 +1,10 @@
 package import RelayModel
 
 extension RetryLane {
-    /// As an engine keeps it within a container.
+    /// The lane as an engine stores it within a container.
     package var stored: String { "\(environment.rawValue) \(topic)" }
 
-    /// Reads what ``stored`` wrote.
+    /// Creates a lane from its ``stored`` text.
     package init?(_ stored: String, of container: ContainerKey) {
         let parts = stored.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
         guard let environment = GatewayEnvironment(rawValue: String(parts[0])) else { return nil }

@@ -1,6 +1,6 @@
-/// Ascending serials in compact form: differences of seven bits per byte, the lowest first.
+/// The encoding of ascending serials as differences of seven bits per byte, the lowest first.
 package enum SerialList {
-    /// The bytes of `serials`, which ascend.
+    /// Returns the bytes of `serials`, which must ascend.
     package static func encode(_ serials: [UInt64]) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(serials.count * 2)
@@ -12,7 +12,7 @@ package enum SerialList {
         return bytes
     }
 
-    /// The serials in `bytes`; `nil` if they do not ascend or the last one is cut off.
+    /// Returns the serials in `bytes`, or `nil` if they do not ascend or the last one is cut off.
     package static func decode(_ bytes: some Collection<UInt8>) -> [UInt64]? {
         var serials: [UInt64] = []
         var last: UInt64 = 0

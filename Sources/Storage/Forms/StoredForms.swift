@@ -1,10 +1,12 @@
 package import RelayModel
 
 extension LogPosition {
-    /// As engines keep it: positions never reach 2^63.
+    /// The position as engines store it.
+    ///
+    /// Positions never reach 2^63.
     package var stored: Int64 { Int64(clamping: rawValue) }
 
-    /// Reads what ``stored`` wrote.
+    /// Creates a position from its ``stored`` form.
     package init(stored: Int64) {
         self.init(UInt64(clamping: stored))
     }
@@ -18,7 +20,7 @@ extension Timestamp {
         return overflowed || overflowedToo ? (seconds < 0 ? .min : .max) : sum
     }
 
-    /// Reads what ``stored`` wrote.
+    /// Creates a timestamp from its ``stored`` form.
     package init(stored: Int64) {
         let (quotient, remainder) = stored.quotientAndRemainder(dividingBy: 1_000_000_000)
         let isBelow = remainder < 0
@@ -29,12 +31,14 @@ extension Timestamp {
 }
 
 extension UInt64 {
-    /// As engines keep a serial, which never reaches 2^63.
+    /// The serial as engines store it.
+    ///
+    /// Serials never reach 2^63.
     package var stored: Int64 { Int64(clamping: self) }
 }
 
 extension DedupeKey.Kind {
-    /// The number by which engines keep it.
+    /// The number under which engines store the kind.
     package var stored: Int64 {
         switch self {
         case .position: 1

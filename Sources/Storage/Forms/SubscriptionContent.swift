@@ -2,15 +2,15 @@ import Crypto
 import FoundationEssentials
 package import RelayModel
 
-/// What makes two subscriptions of one user in one database the same wish.
+/// The content by which two subscriptions of one user in one database are duplicates.
 ///
-/// CloudKit refuses a second one: the same type, record type, condition, kinds of change and zone,
-/// however the user wants to be told.
+/// CloudKit refuses a second subscription with the same type, record type, condition, kinds of
+/// change and zone, whatever its notification info.
 package struct SubscriptionContent {
-    /// SHA-256 over the parts, each with its length before it.
+    /// The SHA-256 over the parts, each preceded by its length.
     package let digest: [UInt8]
 
-    /// Digests what `subscription` wishes for.
+    /// Digests the content of `subscription`.
     package init(_ subscription: Subscription) {
         var hash = SHA256()
         for part in Self.parts(of: subscription) {

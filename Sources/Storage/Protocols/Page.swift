@@ -1,12 +1,12 @@
 import RelayModel
 
-/// A page of a list, bounded in rows and in bytes; it has one element at least.
+/// A page of a list, bounded in rows and bytes, with at least one element if the list has any.
 package struct Page<Element: Sendable>: Sendable {
     /// The elements, in order.
     package var elements: [Element]
-    /// Whether there are more after these.
+    /// Whether the list continues after these elements.
     package var hasMore: Bool
-    /// The bytes of stored text that were read for it.
+    /// The bytes of stored text that were read for the page.
     package var bytes = 0
 
     package init(_ elements: [Element], hasMore: Bool) {
@@ -14,7 +14,7 @@ package struct Page<Element: Sendable>: Sendable {
         self.hasMore = hasMore
     }
 
-    /// The same page, with something made of each element.
+    /// Returns the page with each element transformed.
     package func map<Other: Sendable>(
         _ transform: (Element) throws -> Other
     ) rethrows -> Page<Other> {
@@ -24,14 +24,16 @@ package struct Page<Element: Sendable>: Sendable {
     }
 }
 
-/// What a page may have.
+/// The bounds of a page.
 package struct PageBounds: Sendable, Hashable {
-    /// Rows.
+    /// The maximum number of rows, at least 1.
     package var rows: Int
-    /// Bytes of stored text.
+    /// The maximum number of bytes of stored text.
     package var bytes: Int
 
-    /// Creates bounds; the bytes are those of ``RelayModel/Limits/maximumPageBytes`` unless given.
+    /// Creates bounds.
+    ///
+    /// The default for bytes is ``RelayModel/Limits/maximumPageBytes``.
     package init(rows: Int, bytes: Int = Limits.maximumPageBytes) {
         self.rows = max(1, rows)
         self.bytes = bytes

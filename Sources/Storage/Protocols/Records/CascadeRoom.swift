@@ -1,54 +1,63 @@
 package import RelayModel
 
-/// How far a deletion has come that is unfinished.
+/// How far an unfinished deletion has come.
 package struct CascadePlace: Sendable, Hashable {
-    /// The names that lead from the record that is deleted, without its own, to the one of which
-    /// is asked next what refers to it.
+    /// The names that lead from the record being deleted (exclusive) to the record whose referrers
+    /// are looked up next.
     package var path: [RecordName] = []
-    /// Who made the record that is deleted, and when; `nil` before anything is known of it.
+    /// The creation stamp of the record being deleted; `nil` before the record was read.
     ///
-    /// Its name may be another record's by the next part: somebody else has deleted it, or its
-    /// zone, and made it anew. Nobody has asked for that one to go, and what refers to it.
+    /// Between two parts, another client may delete the record or its zone and create a record of
+    /// the same name. The client did not ask to delete that record and its referrers.
     package var target: RecordStamp?
 
-    /// Nothing has been looked at.
+    /// Creates the place at which nothing has been looked at.
     package init() {}
 }
 
-/// What may go along in one transaction with the deletions of a request, by `DELETE_SELF`, and how
-/// far that has come.
+/// The number of records that a request's deletions may still delete with them in one transaction
+/// by `DELETE_SELF`, and how far that has come.
 package struct CascadeRoom: Sendable {
-    /// Records that go along in one of the parts that others' changes come between: with them the
-    /// writer is kept from others.
+    /// The maximum number of records deleted along in one part, because a part keeps the writer
+    /// from other requests.
+    ///
+    /// Other requests' changes run between parts.
     package static let mostOfPart = 32
-    /// Records that may go along where all is done or nothing, which has no parts; CloudKit allows
-    /// 750 references to one target.
+    /// The maximum number of records deleted along in an all-or-nothing request, which has no
+    /// parts.
+    ///
+    /// CloudKit allows 750 references to one target.
     package static let mostAtOnce = 1000
-    /// How deep references lead from the record that is deleted: what refers to a record there is
-    /// left, so that a circle has an end.
+    /// The maximum depth of references below the deleted record.
+    ///
+    /// Deeper referrers are left, so that a cycle ends.
     package static let mostLevels = 10_000
-    /// Steps for each record, of which one deletes it, and others look what refers to it.
+    /// The number of steps for each record: one deletes it, and the others look up what refers to
+    /// it.
     private static let stepsPerRecord = 4
-    /// Steps of a part, however few records may go in it: else whoever has little room beside
-    /// others would not come down a long chain in the time of one call, and the next call begins at
-    /// its top again.
+    /// The minimum number of steps of a part, however few records it may delete.
+    ///
+    /// With fewer, a client with little room would not get down a long chain within one call, and
+    /// the next call starts again at the top.
     private static let fewestSteps = 64
-    /// The bytes of records that may be read for a part, and where there are none: there as many as
-    /// one request changes.
+    /// The maximum bytes of records read for one part, and for an all-or-nothing request, which may
+    /// read as much as one request may change.
     private static let mostBytes = (part: 1024 * 1024, atOnce: 16 * 1024 * 1024)
 
-    /// How far the deletion has come.
+    /// The place that the deletion has reached.
     package private(set) var place: CascadePlace
-    /// How many have gone.
+    /// The number of records deleted along so far.
     package private(set) var gone = 0
-    /// Whether a deletion goes on that is unfinished.
+    /// Whether this continues an unfinished deletion.
     package let isResumed: Bool
     private let most: Int
     private var steps: Int
     private var bytes: Int
 
-    /// All of a part, in which at the most `most` go, 1 at the least; if a deletion goes on in it,
-    /// then at `place`.
+    /// Creates the room of one part, in which at most `most` records (at least 1) are deleted
+    /// along.
+    ///
+    /// A resumed deletion continues at `place`.
     package init(part most: Int, from place: CascadePlace? = nil) {
         self.init(most: min(max(1, most), Self.mostOfPart), bytes: Self.mostBytes.part, place)
     }
@@ -61,63 +70,65 @@ package struct CascadeRoom: Sendable {
         steps = max(most * Self.stepsPerRecord, Self.fewestSteps)
     }
 
-    /// All that may go where all is done or nothing.
+    /// The room of an all-or-nothing request.
     package static var atOnce: CascadeRoom {
         CascadeRoom(most: mostAtOnce, bytes: mostBytes.atOnce, nil)
     }
 
-    /// The names that lead to the record of which is asked next what refers to it.
+    /// The names that lead to the record whose referrers are looked up next.
     package var path: [RecordName] {
         get { place.path }
         set { place.path = newValue }
     }
 
-    /// Whether a record with the name of the one that is being deleted, which was made so, is
-    /// another one.
+    /// Returns whether a record with the name of the one being deleted and this creation stamp is
+    /// another record.
     package func isOther(_ created: RecordStamp) -> Bool {
         place.target.map { $0 != created } ?? false
     }
 
-    /// Begins with a record that was made so, or goes on with it.
+    /// Begins or continues the deletion of the record with this creation stamp.
     package mutating func begin(_ created: RecordStamp) { place.target = created }
 
-    /// A deletion is finished: the next begins with another record.
+    /// Ends a deletion.
+    ///
+    /// The next one begins with another record.
     package mutating func finish() { place = CascadePlace() }
 
-    /// How many more may go.
+    /// The number of records that may still be deleted along.
     package var records: Int { most - gone }
 
-    /// Whether no more goes in.
+    /// Whether the room is used up.
     package var isSpent: Bool { gone >= most || steps <= 0 || bytes <= 0 }
 
-    /// Notes that a record of so many bytes has gone.
+    /// Notes that a record of `bytes` bytes was deleted along.
     package mutating func noteGone(bytes: Int) {
         gone += 1
         steps -= 1
         self.bytes -= bytes
     }
 
-    /// Goes on with what refers to a record of so many bytes, before that one goes.
+    /// Descends to what refers to the record `name`, of `bytes` bytes, which must be deleted first.
     package mutating func enter(_ name: RecordName, bytes: Int) {
         place.path.append(name)
         steps -= 1
         self.bytes -= bytes
     }
 
-    /// Goes back, because nothing refers to the last record of the path any more.
+    /// Returns to the parent, because nothing refers to the last record of the path any more.
     package mutating func leave() {
         place.path.removeLast()
         steps -= 1
     }
 }
 
-/// What became of operations on records, and of what goes along with their deletions.
+/// The outcomes of operations on records and of the deletions that go along with them.
 package struct RecordEditsApplied: Sendable {
-    /// What became of each, in their order.
+    /// The outcome of each operation, in their order.
     package var outcomes: [RecordEditOutcome]
-    /// Where the deletion goes on that is unfinished, if one is.
+    /// Where the unfinished deletion continues, if there is one.
     package var place: CascadePlace
-    /// How many records went along.
+    /// The number of records deleted along.
     package var gone: Int
 
     package init(outcomes: [RecordEditOutcome], room: CascadeRoom) {
@@ -128,7 +139,7 @@ package struct RecordEditsApplied: Sendable {
 }
 
 extension RecordEditOutcome {
-    /// Whether the operation is to be asked for again, because not all that goes along has gone, or
-    /// one before it is unfinished.
+    /// Whether the client should repeat the operation, because it or an operation before it is
+    /// unfinished.
     package var isUnfinished: Bool { self == .refused(.unfinished) }
 }

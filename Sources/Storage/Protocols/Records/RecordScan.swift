@@ -1,28 +1,28 @@
 package import RelayModel
 
-/// A slice of a look through the live records of one type, in the order of zone and name.
+/// A slice of a scan through the live records of one type, ordered by zone and name.
 ///
-/// It ends after so many rows or bytes, or when its turn has taken long enough, but not before one
-/// row: who goes on from where it ended gets through.
+/// The slice ends after a number of rows or bytes, or when its turn has taken long enough, but
+/// never before one row. So a caller that continues from the end of each slice reaches the end.
 package struct RecordScan: Sendable {
-    /// The type.
+    /// The record type.
     package var recordType: RecordType
     /// The database.
     package var place: RecordPlace
-    /// The zone; `nil` looks through all of them.
+    /// The zone; `nil` scans all zones.
     package var zoneID: ZoneID?
-    /// Begins after this place, where a slice ended.
+    /// The place after which the slice begins: where the previous one ended.
     package var cursor: RecordID?
-    /// Rows to look at, marks of deleted records included.
+    /// The maximum number of rows to read, including marks of deleted records.
     package var rows: Int
-    /// Bytes of stored text to read, about.
+    /// The approximate maximum of stored text to read, in bytes.
     package var bytes: Int
-    /// Says when the slice has taken long enough.
+    /// Starts the turn, which says when the slice has taken long enough.
     package var turn: TurnStart
-    /// Who asks.
+    /// The party that asks.
     package var party: QueryParty
 
-    /// Creates a slice that begins with the first record.
+    /// Creates a slice that begins after `cursor`, or with the first record.
     package init(
         of recordType: RecordType, in place: RecordPlace, zoneID: ZoneID? = nil,
         after cursor: RecordID? = nil, rows: Int = 512, bytes: Int = 1024 * 1024,
@@ -39,19 +39,19 @@ package struct RecordScan: Sendable {
     }
 }
 
-/// What a slice came to.
+/// The result of a slice.
 package struct RecordSlice<Value: Sendable>: Sendable {
-    /// What was folded.
+    /// The folded value.
     package var value: Value
-    /// The rows that were looked at, zones included.
+    /// The number of rows read, zones included.
     package var rows = 0
     /// The bytes of stored text that were read.
     package var bytes = 0
-    /// The last record that was looked at, or a place behind all of a zone that has none more;
-    /// `nil` if there are no more.
+    /// The last record that was read, or a place after all records of a zone that has no more;
+    /// `nil` at the end of the scan.
     package var cursor: RecordID?
 
-    /// Begins with nothing looked at.
+    /// Creates the result of a slice that has read nothing.
     package init(_ value: Value) {
         self.value = value
     }
