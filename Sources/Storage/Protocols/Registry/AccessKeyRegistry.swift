@@ -1,18 +1,18 @@
 package import RelayModel
 
-/// The keys with which applications and their servers call.
+/// The keys with which applications and their servers call the relay.
 package protocol AccessKeyRegistry: Sendable {
     /// Saves an access key.
     func save(_ key: AccessKey) async throws
-    /// The keys of one container, the newest first, revoked ones included.
+    /// Returns the keys of one container, newest first, including revoked ones.
     func accessKeys(of container: ContainerKey) async throws -> [AccessKey]
-    /// Revokes a key; returns whether there was one to revoke.
+    /// Revokes a key and returns whether there was one to revoke.
     func revokeAccessKey(
         _ id: String, of container: ContainerKey, at now: Timestamp
     ) async throws -> Bool
 }
 
-/// A key with which somebody calls the relay.
+/// A key with which a client or server calls the relay.
 package struct AccessKey: Sendable, Hashable {
     /// What a key is for.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
@@ -24,20 +24,22 @@ package struct AccessKey: Sendable, Hashable {
         case bearer
     }
 
-    /// The name; for ``Kind/serverToServer`` the key ID of the request header.
+    /// The key's name.
+    ///
+    /// For ``Kind/serverToServer``, the key ID of the request header.
     package var id: String
-    /// The container and environment it is good for.
+    /// The container and environment that the key is valid for.
     package var container: ContainerKey
-    /// What it is for.
+    /// The kind of the key.
     package var kind: Kind
     /// SHA-256 of the secret in hexadecimal digits; for ``Kind/serverToServer`` the public key in
     /// PEM form.
     package var verifier: String
-    /// What people call it.
+    /// The label that people gave it.
     package var label: String
-    /// When it was made.
+    /// The moment of creation.
     package var createdAt: Timestamp
-    /// When it was revoked, if it was.
+    /// The moment of revocation, if it was revoked.
     package var revokedAt: Timestamp?
 
     package init(

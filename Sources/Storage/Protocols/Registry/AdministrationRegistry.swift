@@ -1,44 +1,46 @@
 package import RelayModel
 
-/// Who may administer the relay, and what was done.
+/// The tokens of administrators, and the audit log of administrative calls.
 package protocol AdministrationRegistry: Sendable {
-    /// Saves a token of the administrative surface.
+    /// Saves an administrative token.
     func save(_ token: AdminToken) async throws
-    /// Every token, the newest first, revoked ones included.
+    /// Returns all tokens, newest first, including revoked ones.
     func adminTokens() async throws -> [AdminToken]
-    /// The token with this verifier; `nil` if there is none.
+    /// Returns the token with this verifier, or `nil` if there is none.
     func adminToken(verifier: String) async throws -> AdminToken?
-    /// Revokes a token; returns whether there was a live one.
+    /// Revokes a token and returns whether there was one that was not revoked.
     func revokeAdminToken(_ id: String, at now: Timestamp) async throws -> Bool
 
-    /// Notes an administrative call, durably; returns its number.
+    /// Records an administrative call durably and returns its number.
     func beginAudit(_ entry: AuditEntry) async throws -> Int64
-    /// Notes how a call ended.
+    /// Records how a call ended.
     func endAudit(_ id: Int64, status: Int, code: String?) async throws
-    /// Calls by descending number, before `id`, at most `limit`.
+    /// Returns the calls before `id` in descending order, at most `limit`.
     func auditEntries(before id: Int64?, limit: Int) async throws -> [AuditEntry]
-    /// Deletes the calls from before `cutoff`, and beyond `most` the oldest of whoever has most;
-    /// returns how many.
+    /// Deletes the calls before `cutoff`, and beyond `most` the oldest calls of the callers that
+    /// have most.
+    ///
+    /// Returns the number of deleted calls.
     func pruneAudit(before cutoff: Timestamp, most: Int) async throws -> Int
 }
 
-/// A token of the administrative surface that may do less than the one in the configuration.
+/// An administrative token with fewer rights than the one in the configuration.
 package struct AdminToken: Sendable, Hashable {
-    /// Its name in lists.
+    /// The name in lists.
     package var id: String
     /// SHA-256 of the token in hexadecimal digits.
     package var verifier: String
-    /// What people call it.
+    /// The label that people gave it.
     package var label: String
-    /// Whether it may change anything, or only read.
+    /// Whether the token may change anything, or only read.
     package var mayChange: Bool
-    /// The container and environment that it is good for; `nil` for all of them.
+    /// The container and environment that the token is valid for; `nil` for all.
     package var container: ContainerKey?
-    /// When it was made.
+    /// The moment of creation.
     package var createdAt: Timestamp
-    /// When it stops being valid; `nil` for never.
+    /// The moment at which it expires; `nil` for never.
     package var endsAt: Timestamp?
-    /// When it was revoked, if it was.
+    /// The moment of revocation, if it was revoked.
     package var revokedAt: Timestamp?
 
     package init(
@@ -54,7 +56,7 @@ package struct AdminToken: Sendable, Hashable {
         self.endsAt = endsAt
     }
 
-    /// Whether it counts at `now`.
+    /// Returns whether the token is valid at `now`.
     package func isLive(at now: Timestamp) -> Bool {
         revokedAt == nil && endsAt.map { now < $0 } ?? true
     }
@@ -62,24 +64,24 @@ package struct AdminToken: Sendable, Hashable {
 
 /// One administrative call.
 ///
-/// Neither bodies nor parameters are kept, because secrets come in them.
+/// Neither bodies nor parameters are kept, because they can contain secrets.
 package struct AuditEntry: Sendable, Hashable {
-    /// Its number; 0 before it has one.
+    /// The number; 0 before the store assigns one.
     package var id: Int64 = 0
-    /// When it came.
+    /// The moment at which the call came.
     package var at: Timestamp
-    /// Whose token it had.
+    /// The name of the caller's token.
     package var caller: String
-    /// The method.
+    /// The HTTP method.
     package var method: String
     /// The path, without parameters.
     package var path: String
-    /// The status of its answer; `nil` if it is not known how it ended.
+    /// The status of the answer; `nil` if it is unknown how the call ended.
     package var status: Int?
-    /// The code of the error, if it was refused.
+    /// The error code, if the call was refused.
     package var code: String?
 
-    /// Notes a call that begins.
+    /// Creates the entry of a call that begins.
     package init(at: Timestamp, caller: String, method: String, path: String) {
         self.at = at
         self.caller = caller

@@ -1,39 +1,41 @@
 package import RelayModel
 
-/// What users' clients say of notifications: that one came, that it was opened.
+/// What users' clients report about notifications: that one arrived, or that it was opened.
 ///
-/// It ends the trace of a delivery, which for the relay is over when the gateway has accepted it.
+/// This completes the trace of a delivery, which for the relay ends when the gateway accepts it.
 package protocol ClientReceiptRegistry: Sendable {
-    /// Notes what a user's client says, durably when it returns; what was said first stays.
+    /// Records what a user's clients report; durable when it returns.
     ///
-    /// Of a user's receipts the newest are kept, up to
-    /// ``RelayModel/Limits/maximumClientReceiptsPerUser``.
+    /// The first report of a fact stays.
     ///
-    /// - Returns: What came of each, in order.
+    /// A user's newest receipts are kept, up to ``RelayModel/Limits/maximumClientReceiptsPerUser``.
+    ///
+    /// - Returns: The result for each mark, in order.
     func note(
         _ marks: [ClientMark], of user: InboxOwner, at now: Timestamp
     ) async throws -> [NotedMark]
-    /// What a user's clients said of notifications of these changes.
+    /// Returns what a user's clients reported about notifications of these changes.
     func clientReceipts(
         of user: InboxOwner, at positions: Set<LogPosition>
     ) async throws -> [ClientReceipt]
-    /// The changes of those of these notifications that a user's inbox has.
+    /// Returns the changes of those notifications that the user's inbox contains.
     func positions(
         ofNotifications ids: [UUIDBytes], of user: InboxOwner
     ) async throws -> [UUIDBytes: LogPosition]
-    /// Those of the newest receipts that somebody wants, of at most `bound` that are looked at; of
-    /// one change if it is said which.
+    /// Returns those receipts that `isWanted` accepts among the newest `bound` receipts, or among
+    /// those of the change at `position` if it is given.
     func receipts(
         amongNewest bound: Int, at position: LogPosition?,
         where isWanted: @escaping @Sendable (DeliveryReceipt) -> Bool
     ) async throws -> [DeliveryReceipt]
-    /// Whose the versions of devices with these serials are, or were.
+    /// Returns the owners and device IDs of the device versions with these serials, ended ones
+    /// included.
     func holders(ofDevices serials: Set<UInt64>) async throws -> [UInt64: DeviceName]
 }
 
-/// A device by name, and whose it is.
+/// A device ID with the user that it belongs to.
 package struct DeviceName: Sendable, Hashable {
-    /// Whose.
+    /// The device's user.
     package var owner: InboxOwner
     /// The installation.
     package var device: DeviceID
@@ -44,26 +46,26 @@ package struct DeviceName: Sendable, Hashable {
     }
 }
 
-/// That a client says something of a notification.
+/// One report of a client about a notification.
 package struct ClientMark: Sendable, Hashable {
-    /// What.
+    /// The reported fact.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// It came to the device.
+        /// The notification arrived at the device.
         case delivered
-        /// The user opened it, and so it came.
+        /// The user opened the notification, which implies that it arrived.
         case opened
     }
 
-    /// The change of which it tells.
+    /// The change that the notification is about.
     package var position: LogPosition
-    /// The device that says it, if it says which it is.
+    /// The device that reports, if it names itself.
     package var device: DeviceID?
-    /// The subscription's version, where one push is named; `nil` where it is the notification,
-    /// which all pushes of a change to one user share.
+    /// The serial of the subscription's version, if the report names one push; `nil` if it names
+    /// the notification, which all pushes of a change to one user share.
     package var subscriptionSerial: UInt64?
-    /// What.
+    /// The reported fact.
     package var kind: Kind
-    /// When.
+    /// The moment of the fact.
     package var at: Timestamp
 
     package init(
@@ -78,13 +80,13 @@ package struct ClientMark: Sendable, Hashable {
     }
 }
 
-/// What came of a mark.
+/// The result of recording a mark.
 package struct NotedMark: Sendable, Hashable {
-    /// All that was said so far.
+    /// Everything reported so far.
     package var receipt: ClientReceipt
-    /// Whether nobody had said before that it came.
+    /// Whether this is the first report of the arrival.
     package var isNewDelivery: Bool
-    /// Whether nobody had said before that it was opened, and this mark says it.
+    /// Whether this mark is the first report of the opening.
     package var isNewOpening: Bool
 
     package init(receipt: ClientReceipt, isNewDelivery: Bool, isNewOpening: Bool) {
@@ -94,17 +96,17 @@ package struct NotedMark: Sendable, Hashable {
     }
 }
 
-/// What a client said of a notification.
+/// What a client reported about a notification.
 package struct ClientReceipt: Sendable, Hashable {
-    /// The change of which it tells.
+    /// The change that the notification is about.
     package var position: LogPosition
-    /// The device that said it, if it said which it is.
+    /// The device that reported, if it named itself.
     package var device: DeviceID?
-    /// The subscription's version, where one push was named.
+    /// The serial of the subscription's version, if the report named one push.
     package var subscriptionSerial: UInt64?
-    /// When it came.
+    /// When the notification arrived.
     package var deliveredAt: Timestamp
-    /// When it was opened, if it was.
+    /// When the notification was opened, if it was.
     package var openedAt: Timestamp?
 
     package init(
@@ -118,7 +120,8 @@ package struct ClientReceipt: Sendable, Hashable {
         self.openedAt = openedAt
     }
 
-    /// Whether it may be of the push of a change to a device by a subscription.
+    /// Returns whether the receipt can belong to the push of the change at `position` to `device`
+    /// by the subscription version.
     package func mayBe(
         of position: LogPosition, _ subscriptionSerial: UInt64, to device: DeviceID
     ) -> Bool {
@@ -128,21 +131,23 @@ package struct ClientReceipt: Sendable, Hashable {
     }
 }
 
-/// What is known of one push from what the user's clients said.
+/// What the reports of the user's clients say about one push.
 package struct PushReceipt: Sendable, Hashable {
-    /// When it came.
+    /// When the push arrived.
     package var deliveredAt: Timestamp
-    /// Whether the device itself said that, and not one of the user's that is not named.
+    /// Whether the device itself reported the arrival, and not an unnamed client of the user.
     package var isDeliveredThere: Bool
-    /// When it was opened, if it was.
+    /// When the push was opened, if it was.
     package var openedAt: Timestamp?
-    /// Whether the device itself said that.
+    /// Whether the device itself reported the opening.
     package var isOpenedThere: Bool
 }
 
 extension [ClientReceipt] {
-    /// What is known of one push: the first that was said of it by the device itself, and where
-    /// that said nothing, by some device of the user.
+    /// Returns what is known of one push, or `nil` if nothing was reported.
+    ///
+    /// The earliest report of the device itself counts. If it reported nothing, the earliest report
+    /// of an unnamed client of the user counts.
     package func merged(
         of position: LogPosition, _ subscriptionSerial: UInt64, to device: DeviceID
     ) -> PushReceipt? {

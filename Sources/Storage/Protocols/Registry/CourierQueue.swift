@@ -1,70 +1,74 @@
 package import RelayModel
 
-/// What the web courier keeps until it is fetched.
+/// The notifications that the web courier keeps until a client fetches them.
 ///
-/// A courier is named by its device token, which is SHA-256 of the secret in its URL: who knows the
-/// token, as whoever reads the store does, cannot fetch by it.
+/// A courier is identified by its device token, which is the SHA-256 of the secret in its URL. So a
+/// reader of the store, who sees the token, cannot fetch notifications.
 package protocol CourierQueue: Sendable {
     /// Creates the courier of `device`, whose token is new, and registers the device.
     ///
-    /// A user has ``RelayModel/Limits/maximumCouriersPerUser`` in one container at most;
-    /// beyond, the one that was polled least recently ends.
+    /// A user has at most ``RelayModel/Limits/maximumCouriersPerUser`` couriers in one container.
+    /// Beyond that, the courier that was polled least recently ends.
     func createCourier(
         for device: Device, named naming: DeviceNaming, at now: Timestamp
     ) async throws -> DeviceVersion
-    /// Whether the token is that of a courier; `nil` if it is none.
+    /// Returns the state of the courier with this token, or `nil` if there is none.
     func courier(_ token: DeviceToken) async throws -> CourierStanding?
-    /// Notes that somebody asked for the courier's notifications.
+    /// Records that a client polled the courier.
     func notePoll(of courier: DeviceToken, at now: Timestamp) async throws
 
     /// Queues notifications durably, each for the courier that its device has now.
     ///
-    /// A delivery that was queued before is not queued again, taken or not.
+    /// A delivery that was queued before is not queued again, even if it was fetched.
     func queue(
         _ deliveries: [CourierDelivery], bounds: CourierBounds, at now: Timestamp
     ) async throws -> CourierQueueing
-    /// Takes the oldest notification that waits for the courier, durably; `nil` if there is none.
+    /// Takes the oldest notification that waits for the courier, durably, or returns `nil` if there
+    /// is none.
     ///
-    /// Nobody else gets it then.
+    /// No other poll gets a notification that was taken.
     func takeNotification(
         of courier: DeviceToken, at now: Timestamp
     ) async throws -> TakenNotification?
-    /// Puts back what was taken and could not be handed over, in its old place.
+    /// Puts a taken notification that could not be handed over back into its old place.
     func putBack(_ notification: TakenNotification) async throws
-    /// How much waits for each courier of a container, by device serial.
+    /// Returns the couriers of a container by device serial, with the number of waiting
+    /// notifications.
     func couriers(of container: ContainerKey, limit: Int) async throws -> [CourierOverview]
 
-    /// Deletes what has expired, what was taken and can no more be repeated, and couriers that
-    /// nobody polled since `idleSince`; returns how many rows, at most about `limit` of each.
+    /// Deletes expired notifications, taken ones that can no longer be repeated, and couriers that
+    /// were not polled since `idleSince`.
+    ///
+    /// Returns the number of deleted rows, at most about `limit` of each kind.
     func pruneCouriers(idleSince: Timestamp, at now: Timestamp, limit: Int) async throws -> Int
 }
 
-/// What is known of a courier.
+/// The state of a courier.
 package struct CourierStanding: Sendable, Hashable {
-    /// Whose the device is that is registered with its token, of several in several containers the
-    /// first; `nil` if there is none.
+    /// The owner of the device that is registered with the courier's token, the first one if there
+    /// are several in several containers; `nil` if there is none.
     package var party: CourierParty?
-    /// When somebody asked for its notifications last.
+    /// When a client last polled the courier.
     package var polledAt: Timestamp
 
-    /// Says what is known.
+    /// Creates the state of a courier.
     package init(party: CourierParty?, polledAt: Timestamp) {
         self.party = party
         self.polledAt = polledAt
     }
 
-    /// Whether a device is registered with its token, in any container.
+    /// Whether a device in any container is registered with the courier's token.
     package var isRegistered: Bool { party != nil }
 }
 
-/// Who polls, by the numbers that the store has for them.
+/// The container and user that poll a courier, by the store's row numbers.
 package struct CourierParty: Sendable, Hashable {
-    /// The container.
+    /// The container's row number.
     package let container: Int64
-    /// The user, who is one of that container.
+    /// The row number of the user, who belongs to that container.
     package let user: Int64
 
-    /// Takes the numbers of both.
+    /// Creates a party from both numbers.
     package init(container: Int64, user: Int64) {
         self.container = container
         self.user = user
@@ -79,15 +83,15 @@ package struct CourierDelivery: Sendable, Hashable {
     package var position: LogPosition
     /// The container and environment.
     package var container: ContainerKey
-    /// The user whose subscription it is.
+    /// The user who owns the subscription.
     package var owner: UserID
     /// The device.
     package var deviceID: DeviceID
-    /// A later notification with the same one takes its place.
+    /// The collapse ID: a later notification with the same ID replaces this one.
     package var collapseID: String?
-    /// When it stops being of use; `nil` means as late as the bounds allow.
+    /// When the notification becomes useless; `nil` means as late as the bounds allow.
     package var expiration: Timestamp?
-    /// The JSON text.
+    /// The payload as JSON text.
     package var payload: [UInt8]
 
     package init(
@@ -106,14 +110,16 @@ package struct CourierDelivery: Sendable, Hashable {
     }
 }
 
-/// How much a courier keeps.
+/// The bounds of what a courier keeps.
 package struct CourierBounds: Sendable, Hashable {
-    /// The notifications that wait for one courier; beyond, the oldest are dropped.
+    /// The maximum number of notifications that wait for one courier.
+    ///
+    /// Beyond it, the oldest are dropped.
     package var count: Int
-    /// How long a notification waits at most.
+    /// The maximum time that a notification waits.
     package var age: Duration
-    /// How long a notification waits at least, whatever its expiration: between two polls there
-    /// is a gap.
+    /// The minimum time that a notification waits, whatever its expiration, because there is a gap
+    /// between two polls.
     package var gap: Duration
 
     package init(
@@ -125,24 +131,24 @@ package struct CourierBounds: Sendable, Hashable {
     }
 }
 
-/// What became of notifications that were to be queued.
+/// The result of queueing notifications.
 package struct CourierQueueing: Sendable, Hashable {
-    /// What became of one.
+    /// The result for one notification.
     package enum Outcome: Sendable, Hashable {
-        /// It waits for this courier now.
+        /// The notification waits for this courier now.
         case queued(DeviceToken)
-        /// It was queued before.
+        /// The notification was queued before.
         case known
-        /// The user has no such device any more, or it is no courier.
+        /// The user no longer has this device, or the device has no courier.
         case unregistered
     }
 
-    /// What became of each, in order.
+    /// The result for each notification, in order.
     package var outcomes: [Outcome]
-    /// How many older ones were dropped to make room.
+    /// The number of older notifications dropped to make room.
     package var dropped: Int
 
-    /// Says what became of each.
+    /// Creates a result.
     package init(outcomes: [Outcome], dropped: Int) {
         self.outcomes = outcomes
         self.dropped = dropped
@@ -151,9 +157,9 @@ package struct CourierQueueing: Sendable, Hashable {
 
 /// A notification that was taken from a courier's queue.
 package struct TakenNotification: Sendable, Hashable {
-    /// The number by which the engine keeps it.
+    /// The number of the notification's row.
     package let number: Int64
-    /// The JSON text.
+    /// The payload as JSON text.
     package let payload: [UInt8]
 
     package init(number: Int64, payload: [UInt8]) {
@@ -162,16 +168,16 @@ package struct TakenNotification: Sendable, Hashable {
     }
 }
 
-/// A courier, for whoever has to help a user.
+/// A courier as operators see it.
 package struct CourierOverview: Sendable, Hashable {
-    /// Its device.
+    /// The courier's device.
     package var device: DeviceVersion
-    /// How many notifications of this container wait.
+    /// The number of waiting notifications of this container.
     package var waiting: Int
-    /// When somebody asked for its notifications last.
+    /// When a client last polled the courier.
     package var polledAt: Timestamp
 
-    /// Describes a courier.
+    /// Creates an overview of a courier.
     package init(device: DeviceVersion, waiting: Int, polledAt: Timestamp) {
         self.device = device
         self.waiting = waiting
@@ -180,7 +186,7 @@ package struct CourierOverview: Sendable, Hashable {
 }
 
 extension CourierQueue {
-    /// Creates the courier of a device by its own ID.
+    /// Creates the courier of a device under the device's own ID.
     package func createCourier(
         for device: Device, at now: Timestamp
     ) async throws -> DeviceVersion {

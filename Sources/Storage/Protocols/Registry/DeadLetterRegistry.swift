@@ -1,29 +1,33 @@
 package import RelayModel
 
-/// Deliveries that ended without success, and what an operator does with them.
+/// The deliveries that ended without success, and what an operator can do with them.
 package protocol DeadLetterRegistry: Sendable {
-    /// Dead letters, the newest first, at most `limit`.
+    /// Returns dead letters, newest first, at most `limit`.
     func deadLetters(
         of container: ContainerKey, reason: String?, limit: Int
     ) async throws -> [DeadLetter]
-    /// Turns dead letters into retries that are due at `now`; those that have expired stay.
+    /// Turns dead letters into retries that are due at `now`.
+    ///
+    /// Expired ones stay dead letters.
     func redriveDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?, at now: Timestamp
     ) async throws -> Redriving
-    /// Deletes dead letters; returns how many.
+    /// Deletes dead letters and returns their number.
     func dropDeadLetters(
         _ ids: [DeliveryID]?, of container: ContainerKey, reason: String?
     ) async throws -> Int
 }
 
-/// What became of dead letters that were to be redriven.
+/// The result of redriving dead letters.
 package struct Redriving: Sendable, Hashable {
-    /// Those that are retries now.
+    /// The number of dead letters that are retries now.
     package var redriven = 0
-    /// Those whose notification has expired: they would only end again, and stay what they are.
+    /// The number of dead letters whose notification has expired.
+    ///
+    /// They stay dead letters, because a retry would only end again.
     package var expired = 0
 
-    /// Counts.
+    /// Creates a result.
     package init(redriven: Int = 0, expired: Int = 0) {
         self.redriven = redriven
         self.expired = expired

@@ -1,49 +1,53 @@
 package import RelayModel
 
-/// What has become of deliveries, for whoever asks: the record of attempts, and what waits.
+/// The state of deliveries for operators: receipts of attempts, retries, and held deliveries.
 package protocol DeliveryRegistry: Sendable {
-    /// Receipts, the newest first, that satisfy `filter`, at most `limit`.
+    /// Returns the receipts that satisfy `filter`, newest first, at most `limit`.
     func receipts(matching filter: ReceiptFilter, limit: Int) async throws -> [DeliveryReceipt]
-    /// Retries by due time, at most `limit`.
+    /// Returns retries in the order of their due time, at most `limit`.
     func retries(of container: ContainerKey, limit: Int) async throws -> [Retry]
-    /// Where a delivery lies if it waits or has ended without success; `nil` if it does neither.
+    /// Returns the row of a delivery that is a retry or a dead letter, or `nil` if it is neither.
     func exception(_ id: DeliveryID) async throws -> DeliveryException?
-    /// Those of these deliveries that wait to be tried again.
+    /// Returns those of these deliveries that are retries.
     func waiting(among ids: [DeliveryID]) async throws -> Set<DeliveryID>
-    /// What is held back of what a user's subscriptions owe their devices, at most `limit` pairs of
-    /// them.
+    /// Returns the numbers of held deliveries for a user, by subscription and device, for at most
+    /// `limit` such pairs.
     func held(of owner: UserID, in container: ContainerKey, limit: Int) async throws -> [HeldCount]
-    /// What became of a delivery that was held back at `moment` and has no row: the digest that
-    /// counts it; `nil` if none is kept.
+    /// Returns the digest that counts a delivery that was held at `moment` and has no row, or `nil`
+    /// if no such digest is kept.
     func digestFate(of delivery: Delivery, heldAt moment: Timestamp) async throws -> DigestFate?
-    /// The same of deliveries whose newest receipts these are; those are left out of which no
-    /// digest is kept, or whose subscription or device is known no more.
+    /// Returns the digests that count the deliveries with these newest receipts.
+    ///
+    /// Deliveries without a kept digest, or whose subscription or device is no longer known, are
+    /// left out.
     func digestFates(of receipts: [DeliveryReceipt]) async throws -> [DeliveryID: DigestFate]
-    /// How many deliveries are held back, by why.
+    /// Returns the numbers of held deliveries by reason.
     func heldCounts() async throws -> [HoldReason: Int]
 }
 
-/// Which receipts somebody wants to see; every part that is set narrows them.
+/// The conditions on receipts.
+///
+/// Every property that is set narrows the selection.
 package struct ReceiptFilter: Sendable, Hashable {
-    /// Those of one delivery.
+    /// Only receipts of this delivery.
     package var deliveryID: DeliveryID?
-    /// Those of one change.
+    /// Only receipts of this change.
     package var position: LogPosition?
-    /// Those of one version of a subscription.
+    /// Only receipts of this version of a subscription.
     package var subscriptionSerial: UInt64?
-    /// Those of one version of a device.
+    /// Only receipts of this version of a device.
     package var deviceSerial: UInt64?
-    /// Those with one outcome.
+    /// Only receipts with this outcome.
     package var outcome: DeliveryReceipt.Outcome?
 
-    /// Creates a filter that lets everything pass.
+    /// Creates a filter that accepts all receipts.
     package init() {}
 }
 
-/// The row of a delivery that did not simply succeed.
+/// The row of a delivery that did not succeed at once.
 package enum DeliveryException: Sendable, Hashable {
-    /// It is to be tried again.
+    /// The delivery will be retried.
     case retry(Retry)
-    /// It ended without success.
+    /// The delivery ended without success.
     case deadLetter(DeadLetter)
 }

@@ -1,6 +1,6 @@
 package import RelayModel
 
-/// A subscription that ended because changes were set aside for its condition.
+/// A subscription that the relay disabled because changes were set aside due to its condition.
 package struct DisabledSubscription: Sendable, Hashable {
     /// Its last version.
     package let version: SubscriptionVersion

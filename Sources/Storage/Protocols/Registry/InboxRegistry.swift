@@ -1,31 +1,36 @@
 package import RelayModel
 
-/// Users' stored notifications: a missed push is never a lost fact.
+/// Users' stored notifications, so that a user whose push is lost still finds the notification.
 ///
-/// They are written by ``ShardProgress/settle(_:)``, in the step that moves the progress over the
-/// change. A user's inbox is a feed: each notification has a number, and marking one read gives it
-/// the next, so that whoever reads on from a number sees what is new and what was read elsewhere.
+/// ``ShardProgress/settle(_:)`` writes them in the step that moves the progress past the change. An
+/// inbox is a feed: each notification has a number, and marking it as read gives it the next
+/// number. A client that continues from a number sees new notifications and those read on other
+/// devices.
 package protocol InboxRegistry: Sendable {
-    /// The notifications of one user with numbers beyond the request's, in order.
+    /// Returns the notifications of one user with numbers beyond the request's, in order.
     func notifications(_ request: InboxRequest) async throws -> InboxReading
-    /// Marks notifications of one user as read; those that are read already stay as they are.
+    /// Marks notifications of one user as read.
     ///
-    /// - Returns: Those of `ids` that the inbox has.
+    /// Those that are already read stay unchanged.
+    ///
+    /// - Returns: Those of `ids` that the inbox contains.
     func markNotificationsRead(
         _ ids: [UUIDBytes], of owner: InboxOwner, at now: Timestamp
     ) async throws -> Set<UUIDBytes>
-    /// Yields after something was written into a user's inbox, or its container was saved as one
-    /// that keeps none, until it is read no more.
+    /// Returns a stream that yields after a write into a user's inbox, or after its container was
+    /// saved as one that keeps no inboxes.
     ///
-    /// What is written while nobody reads is said once. Whoever reads the inbox after asking for
-    /// this misses nothing.
+    /// It ends when its reader ends.
+    ///
+    /// Several writes between two reads yield one element. A reader that reads the inbox after it
+    /// called this function misses nothing.
     func inboxNews(of owner: InboxOwner) -> AsyncStream<Void>
-    /// Drops notifications of which nothing became since `limit`, in the inboxes of about `count`
-    /// of them; returns how many.
+    /// Deletes notifications that have not changed since `limit` from about `count` inboxes, and
+    /// returns their number.
     func pruneInboxes(unchangedSince limit: Timestamp, count: Int) async throws -> Int
 }
 
-/// Whose inbox.
+/// The user whose inbox it is.
 package struct InboxOwner: Sendable, Hashable {
     /// The container and environment.
     package var container: ContainerKey
@@ -38,9 +43,9 @@ package struct InboxOwner: Sendable, Hashable {
     }
 }
 
-/// One notification on its way into an inbox.
+/// A notification that is to be written to an inbox.
 package struct InboxEntry: Sendable, Hashable {
-    /// Whose it is.
+    /// The owner of the inbox.
     package var owner: InboxOwner
     /// The change.
     package var position: LogPosition
@@ -54,7 +59,7 @@ package struct InboxEntry: Sendable, Hashable {
     package var notificationID: UUIDBytes
     /// The device that made the change and is not notified of it.
     package var originDevice: DeviceID?
-    /// The payload as JSON text, with nothing left out.
+    /// The unpruned payload as JSON text.
     package var payload: [UInt8]
     /// When the change was appended.
     package var at: Timestamp
@@ -76,20 +81,22 @@ package struct InboxEntry: Sendable, Hashable {
     }
 }
 
-/// What somebody wants to see of an inbox.
+/// A request for a part of an inbox.
 package struct InboxRequest: Sendable, Hashable {
-    /// Whose.
+    /// The owner of the inbox.
     package var owner: InboxOwner
     /// Only notifications of subscriptions in this database; `nil` means all.
     package var database: DatabaseScope?
-    /// The number after which it begins; 0 begins with the oldest that is kept.
+    /// The number after which the answer begins; 0 begins with the oldest that is kept.
     package var after: UInt64
-    /// The most that are returned.
+    /// The maximum number of notifications returned.
     package var limit: Int
-    /// The device that asks: it is not told of its own changes.
+    /// The requesting device, which does not see its own changes.
     package var device: DeviceID?
 
-    /// Creates a request for everything that is kept.
+    /// Creates a request.
+    ///
+    /// The defaults ask for everything that is kept.
     package init(
         owner: InboxOwner, database: DatabaseScope? = nil, after: UInt64 = 0, limit: Int,
         device: DeviceID? = nil
@@ -102,18 +109,20 @@ package struct InboxRequest: Sendable, Hashable {
     }
 }
 
-/// What an inbox answers.
+/// The answer of an inbox.
 package enum InboxReading: Sendable, Hashable {
-    /// Notifications; `next` is the number to go on from, and `isComplete` says that there are no
-    /// more now.
+    /// A page of notifications.
+    ///
+    /// `next` is the number to continue from, and `isComplete` says that there are no more now.
     case page([StoredNotification], next: UInt64, isComplete: Bool)
-    /// What came after that number was dropped since, or it is none of this inbox.
+    /// Notifications after the requested number were deleted, or the number does not belong to this
+    /// inbox.
     case expired
 }
 
-/// A notification as the inbox keeps it.
+/// A notification as the inbox stores it.
 package struct StoredNotification: Sendable, Hashable {
-    /// Its number in the feed.
+    /// The number in the feed.
     package var sequence: UInt64
     /// The change.
     package var position: LogPosition
@@ -130,7 +139,7 @@ package struct StoredNotification: Sendable, Hashable {
     /// When it was marked read, if it was.
     package var readAt: Timestamp?
 
-    /// Creates a notification as it is kept.
+    /// Creates a stored notification.
     package init(
         sequence: UInt64, position: LogPosition, notificationID: UUIDBytes,
         subscriptionID: SubscriptionID, database: DatabaseScope, payload: [UInt8],

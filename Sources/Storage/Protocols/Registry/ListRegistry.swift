@@ -1,66 +1,68 @@
 package import RelayModel
 
-/// Lists of what there is, the newest first, for whoever operates a relay.
+/// Lists for operators, newest first.
 ///
-/// What a list is narrowed by is found by an index where there are many; for the rest a bounded
-/// number of rows is looked at for each page, and a page that found little says where to go on.
+/// Where there can be many elements, an index serves the filter. The remaining conditions are
+/// tested on a bounded number of rows for each page. A page with few results says where to
+/// continue.
 package protocol ListRegistry: Sendable {
-    /// Changes of the log before a position.
+    /// Returns changes of the log before a position.
     func listedChanges(
         of container: ContainerKey, _ filter: ChangeListFilter, before: LogPosition?,
         _ bounds: PageBounds
     ) async throws -> ListPage<PastChange, LogPosition>
-    /// Parked changes before a number, of one source where it is named.
+    /// Returns parked changes before a number, optionally of one source.
     func listedParked(
         of container: ContainerKey, source: SourceName?, before: UInt64?, _ bounds: PageBounds
     ) async throws -> ListPage<ParkedChange, UInt64>
-    /// Deliveries that wait to be tried again, by the position of their change.
+    /// Returns retries, ordered by the position of their change.
     func listedRetries(
         of container: ContainerKey, _ filter: DeliveryListFilter, before: DeliveryListPlace?,
         _ bounds: PageBounds
     ) async throws -> ListPage<Retry, DeliveryListPlace>
-    /// Dead letters, by the moment at which they became that.
+    /// Returns dead letters, ordered by the moment at which they ended.
     func listedDeadLetters(
         of container: ContainerKey, _ filter: DeliveryListFilter, before: DeliveryListPlace?,
         _ bounds: PageBounds
     ) async throws -> ListPage<DeadLetter, DeliveryListPlace>
-    /// Receipts, by when they were settled.
+    /// Returns receipts, ordered by the moment at which they were settled.
     func listedReceipts(
         _ filter: ReceiptListFilter, before: ReceiptPlace?, _ bounds: PageBounds
     ) async throws -> ListPage<DeliveryReceipt, ReceiptPlace>
-    /// Active subscriptions before a serial.
+    /// Returns active subscriptions before a serial.
     func listedSubscriptions(
         of container: ContainerKey, _ filter: SubscriptionListFilter, before: UInt64?,
         _ bounds: PageBounds
     ) async throws -> ListPage<SubscriptionVersion, UInt64>
-    /// Subscriptions that were disabled, before a serial.
+    /// Returns disabled subscriptions before a serial.
     func listedDisabled(
         of container: ContainerKey, _ filter: SubscriptionListFilter, before: UInt64?,
         _ bounds: PageBounds
     ) async throws -> ListPage<DisabledSubscription, UInt64>
-    /// Active devices before a serial.
+    /// Returns active devices before a serial.
     func listedDevices(
         of container: ContainerKey, _ filter: DeviceListFilter, before: UInt64?,
         _ bounds: PageBounds
     ) async throws -> ListPage<DeviceVersion, UInt64>
 
-    /// Where the newest changes of a record stand, at most `limit`; of every type if none is named.
+    /// Returns the positions of a record's newest changes, of all types if `type` is `nil`, at most
+    /// `limit`.
     func positions(
         ofRecord name: RecordName, _ type: RecordType?, in container: ContainerKey, limit: Int
     ) async throws -> [LogPosition]
-    /// The serials of a user's versions of subscriptions or devices, ended ones included; of those
-    /// with one ID where it is named.
+    /// Returns the serials of a user's versions of subscriptions or devices, including ended ones,
+    /// at most `limit`.
     func serials(
         of user: UserID, in container: ContainerKey, _ which: NamedVersions, limit: Int
     ) async throws -> [UInt64]
-    /// What the versions with these serials are called, as far as that is still known.
+    /// Returns the IDs of the versions with these serials, as far as they are still known.
     func names(
         subscriptions: Set<UInt64>, devices: Set<UInt64>
     ) async throws -> VersionNames
 }
 
 extension ListRegistry {
-    /// The newest change of a container that a source sent, however many others came after it.
+    /// Returns the newest change of a container that a source sent, however many changes followed.
     package func newestChange(
         of container: ContainerKey, from source: SourceName
     ) async throws -> PastChange? {
@@ -78,11 +80,11 @@ extension ListRegistry {
     }
 }
 
-/// A page of a list, and where the next one begins.
+/// A page of a list, with the place where the next page begins.
 package struct ListPage<Element: Sendable, Place: Sendable>: Sendable {
     /// The elements, in order.
     package var elements: [Element]
-    /// The place before which the list goes on; `nil` at its end.
+    /// The place before which the list continues; `nil` at its end.
     package var next: Place?
 
     package init(_ elements: [Element], next: Place?) {
@@ -91,23 +93,25 @@ package struct ListPage<Element: Sendable, Place: Sendable>: Sendable {
     }
 }
 
-/// Which changes are listed.
+/// The conditions on listed changes.
+///
+/// Every property that is set narrows the list.
 package struct ChangeListFilter: Sendable, Hashable {
-    /// Those of one record type.
+    /// Only changes of this record type.
     package var recordType: RecordType?
-    /// Those of records with one name.
+    /// Only changes of records with this name.
     package var recordName: RecordName?
-    /// Those that a source sent.
+    /// Only changes from this source.
     package var source: SourceName?
-    /// Those in a user's own database, or made by that user.
+    /// Only changes in this user's own databases or made by this user.
     package var user: UserID?
-    /// Those that came too late, or those that did not.
+    /// Only stale changes if `true`, only others if `false`.
     package var isStale: Bool?
 
-    /// Lets everything pass.
+    /// Creates a filter that accepts all changes.
     package init() {}
 
-    /// Whether a change is one of them.
+    /// Returns whether a change satisfies the filter.
     package func isMet(by past: PastChange) -> Bool {
         guard let change = past.change else {
             return recordType == nil && recordName == nil && user == nil
@@ -122,25 +126,27 @@ package struct ChangeListFilter: Sendable, Hashable {
     }
 }
 
-/// Which of the deliveries that did not simply succeed are listed.
+/// The conditions on listed retries and dead letters.
+///
+/// Every property that is set narrows the list.
 package struct DeliveryListFilter: Sendable, Hashable {
-    /// Those of one user.
+    /// Only deliveries for this user.
     package var user: UserID?
-    /// Those of a subscription of that user.
+    /// Only deliveries of this subscription of the user.
     package var subscription: SubscriptionID?
-    /// Those of a device of that user.
+    /// Only deliveries to this device of the user.
     package var device: DeviceID?
-    /// Those with one reason.
+    /// Only deliveries with this reason.
     package var reason: String?
-    /// Those of the changes at these positions.
+    /// Only deliveries of the changes at these positions.
     package var positions: Set<LogPosition>?
-    /// Those of changes of one record type.
+    /// Only deliveries of changes of this record type.
     package var recordType: RecordType?
 
-    /// Lets everything pass.
+    /// Creates a filter that accepts all deliveries.
     package init() {}
 
-    /// Whether a delivery is one of them, as far as the delivery says it.
+    /// Returns whether a delivery satisfies the conditions that the delivery itself can decide.
     package func isMet(by delivery: Delivery) -> Bool {
         user.map { $0 == delivery.owner } ?? true
             && subscription.map { $0 == delivery.subscriptionID } ?? true
@@ -149,11 +155,11 @@ package struct DeliveryListFilter: Sendable, Hashable {
     }
 }
 
-/// A place among deliveries in the order of positions, or of moments.
+/// A place among deliveries that are ordered by position or by moment.
 package struct DeliveryListPlace: Sendable, Hashable {
     /// The position, or the moment in nanoseconds since 1970.
     package var order: Int64
-    /// Between those that have it in common.
+    /// The delivery ID, which orders deliveries with equal `order`.
     package var delivery: DeliveryID
 
     package init(order: Int64, delivery: DeliveryID) {
@@ -162,28 +168,30 @@ package struct DeliveryListPlace: Sendable, Hashable {
     }
 }
 
-/// Which receipts are listed.
+/// The conditions on listed receipts.
+///
+/// Every property that is set narrows the list.
 package struct ReceiptListFilter: Sendable, Hashable {
-    /// Those of one container's devices, as far as the devices are known still.
+    /// Only receipts of this container's devices, as far as the devices are still known.
     package var container: ContainerKey?
-    /// What a receipt itself says.
+    /// The conditions on the receipt itself.
     package var receipt = ReceiptFilter()
-    /// Those of changes at these positions.
+    /// Only receipts of changes at these positions.
     package var positions: Set<LogPosition>?
-    /// Those of versions of subscriptions with these serials.
+    /// Only receipts of subscription versions with these serials.
     package var subscriptions: Set<UInt64>?
-    /// Those of versions of devices with these serials.
+    /// Only receipts of device versions with these serials.
     package var devices: Set<UInt64>?
 
-    /// Lets everything pass.
+    /// Creates a filter that accepts all receipts.
     package init() {}
 }
 
-/// A place among the receipts: a block, and how many of its receipts were looked at.
+/// A place among the receipts: a block, and the number of its receipts that were read.
 package struct ReceiptPlace: Sendable, Hashable {
     /// The number of the block's row.
     package var block: Int64
-    /// How many receipts of the block were looked at, from the newest back.
+    /// The number of the block's receipts that were read, starting with the newest.
     package var seen: Int
 
     package init(block: Int64, seen: Int) {
@@ -192,39 +200,39 @@ package struct ReceiptPlace: Sendable, Hashable {
     }
 }
 
-/// Which subscriptions are listed.
+/// The conditions on listed subscriptions.
 package struct SubscriptionListFilter: Sendable, Hashable {
-    /// Those of one user.
+    /// Only subscriptions of this user.
     package var user: UserID?
-    /// Those on records of one type.
+    /// Only subscriptions for records of this type.
     package var recordType: RecordType?
 
-    /// Lets everything pass.
+    /// Creates a filter that accepts all subscriptions.
     package init() {}
 }
 
-/// Which devices are listed.
+/// The conditions on listed devices.
 package struct DeviceListFilter: Sendable, Hashable {
-    /// Those of one user.
+    /// Only devices of this user.
     package var user: UserID?
-    /// Those with one ID.
+    /// Only devices with this ID.
     package var device: DeviceID?
 
-    /// Lets everything pass.
+    /// Creates a filter that accepts all devices.
     package init() {}
 }
 
-/// Which of a user's versions are meant.
+/// The selection of a user's versions.
 package enum NamedVersions: Sendable, Hashable {
     /// Subscriptions with this ID, in any database.
     case subscriptions(SubscriptionID)
-    /// Devices; those with this ID where it is named.
+    /// Devices with this ID, or all devices if it is `nil`.
     case devices(DeviceID?)
 }
 
-/// What versions are called, by serial.
+/// The IDs of versions, by serial.
 package struct VersionNames: Sendable, Hashable {
-    /// A subscription, and whose it is.
+    /// A subscription's ID and its owner.
     package struct Subscription: Sendable, Hashable {
         package var id: SubscriptionID
         package var owner: UserID
@@ -235,11 +243,11 @@ package struct VersionNames: Sendable, Hashable {
         }
     }
 
-    /// Subscriptions.
+    /// The subscriptions.
     package var subscriptions: [UInt64: Subscription] = [:]
-    /// Devices.
+    /// The devices.
     package var devices: [UInt64: DeviceID] = [:]
 
-    /// Knows of none.
+    /// Creates an empty set of names.
     package init() {}
 }

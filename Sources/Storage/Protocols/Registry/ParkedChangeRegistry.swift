@@ -1,29 +1,29 @@
 package import RelayModel
 
-/// What sources sent and could not be mapped, until it is replayed or given up.
+/// The changes that sources sent and the relay could not map, until they are replayed or deleted.
 package protocol ParkedChangeRegistry: Sendable {
-    /// Parks what a source of one container sent and could not be mapped, durably and at once;
-    /// returns the numbers, in order.
+    /// Parks changes of one container's source that could not be mapped, durable when it returns,
+    /// and returns their numbers in order.
     func park(_ changes: [ParkedChange]) async throws -> [UInt64]
-    /// Parked changes by ascending number, after `number`, at most `limit`, and at most a page of
-    /// bytes.
+    /// Returns parked changes after `number` in ascending order, at most `limit` and at most one
+    /// page of bytes.
     func parkedChanges(
         of container: ContainerKey, after number: UInt64, limit: Int
     ) async throws -> [ParkedChange]
-    /// Deletes a parked change, once it was replayed or given up; returns whether there was one.
+    /// Deletes a parked change that was replayed or given up, and returns whether there was one.
     func deleteParkedChange(_ number: UInt64, of container: ContainerKey) async throws -> Bool
 }
 
 extension ParkedChangeRegistry {
-    /// Parks a single change; returns its number.
+    /// Parks a single change and returns its number.
     package func park(_ change: ParkedChange) async throws -> UInt64 {
         try await park([change])[0]
     }
 }
 
-/// What a source sent and could not be mapped.
+/// A change that a source sent and the relay could not map.
 package struct ParkedChange: Sendable, Hashable {
-    /// The number, ascending; 0 before it is parked.
+    /// The number, which ascends; 0 before the change is parked.
     package var number: UInt64
     /// The container and environment of the source.
     package var container: ContainerKey
@@ -31,13 +31,13 @@ package struct ParkedChange: Sendable, Hashable {
     package var source: SourceName
     /// Why it could not be mapped.
     package var reason: String
-    /// The place in the body, as a path; empty for the whole.
+    /// The path of the change in the body; empty for the whole body.
     package var path: String
     /// What the source sent: one item of a batch, or the whole body.
     package var body: [UInt8]
-    /// The headers that mapping looks at, without credentials.
+    /// The headers that the mapping reads, without credentials.
     package var headers: [String: String]
-    /// When it came.
+    /// When the change arrived.
     package var receivedAt: Timestamp
 
     /// Creates a parked change without a number.

@@ -1,87 +1,92 @@
 package import RelayModel
 
-/// What was, for whoever asks why something fired or did not: changes of the log, what was active
-/// when they were judged, and what became of what they owed.
+/// Past changes, the versions that judged them, and the fate of what they owed, for explanations.
 ///
-/// It goes back as far as the log does, and every answer is found by key or bounded.
+/// The registry goes back as far as the log does. Every answer is found by key or bounded.
 package protocol PastRegistry: Sendable {
-    /// Bytes that no other shard has: part of the identity of its deliveries.
+    /// Bytes that no other shard has.
+    ///
+    /// They are part of the identity of the shard's deliveries.
     var shardIdentity: UUIDBytes { get }
-    /// How far back it goes, and how far the log is settled.
+    /// Returns how far back the store remembers, and how far the log is settled.
     func pastSpan() async throws -> PastSpan
-    /// The change at a position; `nil` if there is none of that container.
+    /// Returns the change at a position, or `nil` if there is none of that container.
     func pastChange(
         at position: LogPosition, of container: ContainerKey
     ) async throws -> PastChange?
-    /// The changes that `search` finds, the newest first, as far as one turn goes.
+    /// Returns the changes that `search` finds, newest first, as far as one turn goes.
     func pastChanges(
         _ search: PastSearch, turn: @escaping TurnStart
     ) async throws -> PastChangePage
-    /// Changes that `search` may mean, the newest first and unread; of those that fire nothing
-    /// because they came too late or were set aside, none.
+    /// Returns undecoded changes that `search` may mean, newest first, without those that fire
+    /// nothing because they are stale or were set aside.
     ///
-    /// Their texts are looked at and not read, so that one may be of another record than asked for.
-    /// A page ends at ``RelayModel/Limits/maximumPageBytes`` too, and with the turn.
+    /// The stored texts are only searched, not parsed, so the page may contain a change of another
+    /// record. A page also ends at ``RelayModel/Limits/maximumPageBytes`` and with the turn.
     func loggedChanges(
         _ search: PastSearch, turn: @escaping TurnStart
     ) async throws -> LoggedChangePage
-    /// When entries of the log were appended, of those that it still has.
+    /// Returns the moments at which these log entries were appended, for those that the log still
+    /// has.
     func moments(of positions: [LogPosition]) async throws -> [LogPosition: Timestamp]
-    /// The changes that were appended under the sender's ID of a delivery, as long as it is
-    /// remembered at `now`, by their positions, at most `limit`.
+    /// Returns the positions of the changes that were appended under the sender's ID of a delivery,
+    /// as long as the ID is remembered at `now`, at most `limit`.
     func appendedChanges(
         ofDelivery id: String, from source: SourceName, in container: ContainerKey,
         at now: Timestamp, limit: Int
     ) async throws -> [RememberedChange]
-    /// Where the last change of a record stands, as far as the relay remembers the record.
+    /// Returns the position of a record's last change, if the relay still remembers the record.
     func lastChange(
         of record: RecordID, _ type: RecordType, in owner: SubscriptionOwner
     ) async throws -> LogPosition?
 
-    /// The versions of the subscription with this ID, the newest first, at most `limit`, and about
-    /// two pages of bytes.
+    /// Returns the versions of the subscription with this ID, newest first, at most `limit` and
+    /// about two pages of bytes.
     func pastSubscriptions(
         _ id: SubscriptionID, of owner: SubscriptionOwner, limit: Int
     ) async throws -> [PastSubscription]
-    /// The version with this serial.
+    /// Returns the version with this serial.
     func pastSubscription(
         _ serial: UInt64, of container: ContainerKey
     ) async throws -> PastSubscription?
-    /// An owner's versions by which a change at `position` is judged, by ascending serial, at most
-    /// `limit`, and about two pages of bytes.
+    /// Returns an owner's versions that judge a change at `position`, by ascending serial, at most
+    /// `limit` and about two pages of bytes.
     func subscriptions(
         of owner: SubscriptionOwner, judging position: LogPosition, limit: Int
     ) async throws -> [PastSubscription]
-    /// Versions of a user's devices, the oldest first.
+    /// Returns versions of a user's devices, oldest first.
     func pastDevices(
         of user: UserID, in container: ContainerKey, _ choice: PastDeviceChoice
     ) async throws -> [PastDevice]
-    /// How the version of a device with this serial ended at `position`; `nil` if that is not kept.
+    /// Returns how the device version with this serial ended at `position`, or `nil` if that is not
+    /// kept.
     func ending(
         ofDevice serial: UInt64, at position: LogPosition
     ) async throws -> DeviceEnding?
 
-    /// What became of a delivery in the queue of a web courier; `nil` if the queue has it no more.
+    /// Returns the state of a delivery in the queue of a web courier, or `nil` if the queue no
+    /// longer has it.
     func courierFate(of id: DeliveryID) async throws -> CourierFate?
-    /// When a notification of an inbox was kept, and read; `nil` if the inbox does not have it.
+    /// Returns when a notification was put into an inbox and read, or `nil` if the inbox does not
+    /// have it.
     func inboxFate(
         of position: LogPosition, _ subscriptionSerial: UInt64, _ owner: InboxOwner
     ) async throws -> InboxFate?
-    /// Whether a part of what the change at `position` owes is still to be worked.
+    /// Returns whether a part of what the change at `position` owes is still in a range.
     func isInRanges(_ position: LogPosition) async throws -> Bool
 }
 
 /// How far back a store remembers.
 package struct PastSpan: Sendable, Hashable {
-    /// The first entry that the log still has; beyond ``head`` if it has none.
+    /// The first entry that the log still has, or a position beyond ``head`` if it has none.
     package var first: LogPosition
     /// The last entry of the log.
     package var head: LogPosition
     /// How far the log is settled.
     package var settled: LogPosition
-    /// Nothing is kept of what had ended by this position.
+    /// The position up to which ended versions are deleted: none that had ended by it is kept.
     package var endedFrom: LogPosition
-    /// The first change of which receipts are sure to be kept.
+    /// The first change whose receipts are certainly kept.
     package var receiptsFrom: LogPosition
 
     package init(
@@ -96,21 +101,21 @@ package struct PastSpan: Sendable, Hashable {
     }
 }
 
-/// A change of the log as it was judged.
+/// A change of the log with what is needed to judge it again.
 package struct PastChange: Sendable, Hashable {
-    /// Its place.
+    /// The position of the change.
     package var position: LogPosition
-    /// Whose data it is.
+    /// The container of the change.
     package var container: ContainerKey
     /// When it was appended.
     package var appendedAt: Timestamp
-    /// Who sent it.
+    /// The source that sent the change.
     package var source: SourceName
-    /// Whether a newer version of its record had been applied.
+    /// Whether the change was stale: a newer version of its record had been applied before it.
     package var isStale: Bool
     /// The change; `nil` if it cannot be read.
     package var change: RecordChange?
-    /// Why it was set aside, if it was: then it fires nothing.
+    /// The reason why the change was set aside and fires nothing; `nil` if it was not.
     package var setAside: String?
 
     package init(
@@ -127,13 +132,15 @@ package struct PastChange: Sendable, Hashable {
     }
 }
 
-/// Changes of the log, and how far back they were looked for.
+/// Changes of the log, with the position down to which the log was searched.
 package struct PastChangePage: Sendable, Hashable {
     /// The changes, the newest first.
     package var changes: [PastChange]
-    /// The bytes of the stored text of each.
+    /// The size of each change's stored text in bytes.
     package var sizes: [Int] = []
-    /// Every entry from here on was looked at; where a search goes on.
+    /// The lowest position that was searched.
+    ///
+    /// The search continues before it.
     package var before: LogPosition
 
     package init(changes: [PastChange], before: LogPosition) {
@@ -142,12 +149,12 @@ package struct PastChangePage: Sendable, Hashable {
     }
 }
 
-/// A change that is known by the sender's ID of its delivery: what comes again under it is a
-/// duplicate.
+/// A change that the relay remembers by the sender's ID of its delivery, so that a repetition is
+/// recognised as a duplicate.
 package struct RememberedChange: Sendable, Hashable {
-    /// Its place.
+    /// The position of the change.
     package var position: LogPosition
-    /// The moment up to which it is known.
+    /// The moment up to which the relay remembers it.
     package var until: Timestamp
 
     package init(position: LogPosition, until: Timestamp) {
@@ -156,19 +163,21 @@ package struct RememberedChange: Sendable, Hashable {
     }
 }
 
-/// A change as it lies in the log.
+/// A change as the log stores it.
 package struct LoggedPastChange: Sendable, Hashable {
-    /// Its place.
+    /// The position of the change.
     package var position: LogPosition
     /// When it was appended.
     package var appendedAt: Timestamp
-    /// Who sent it.
+    /// The source that sent the change.
     package var source: SourceName
     /// The change.
     package var change: LoggedChange
-    /// Whether it may say who may read the record; what says nothing of the kind, everybody may.
+    /// Whether the change may restrict its readers.
+    ///
+    /// A change without readers is for everybody.
     package var mayNameReaders: Bool
-    /// Whether it may say on which device, or by whom, it was made.
+    /// Whether the change may name the device or user that made it.
     package var mayNameOrigin: Bool
 
     package init(
@@ -184,11 +193,13 @@ package struct LoggedPastChange: Sendable, Hashable {
     }
 }
 
-/// Unread changes of the log, and how far back they were looked for.
+/// Undecoded changes of the log, with the position down to which the log was searched.
 package struct LoggedChangePage: Sendable, Hashable {
     /// The changes, the newest first.
     package var changes: [LoggedPastChange]
-    /// Every entry from here on was looked at; where a search goes on.
+    /// The lowest position that was searched.
+    ///
+    /// The search continues before it.
     package var before: LogPosition
 
     package init(changes: [LoggedPastChange], before: LogPosition) {
@@ -197,15 +208,15 @@ package struct LoggedChangePage: Sendable, Hashable {
     }
 }
 
-/// Which changes of a container are looked for, from the newest back.
+/// A search for changes of a container, from the newest back.
 package struct PastSearch: Sendable, Hashable {
-    /// Whose data.
+    /// The container.
     package var container: ContainerKey
-    /// Only what stands before here.
+    /// The position before which the search begins.
     package var before: LogPosition
-    /// Entries of the log that are looked at, whosever they are.
+    /// The maximum number of log entries to look at, of any container.
     package var entries: Int
-    /// Changes that are wanted.
+    /// The maximum number of changes to return.
     package var limit: Int
     /// Only changes of this record type.
     package var recordType: RecordType?
@@ -225,13 +236,13 @@ package struct PastSearch: Sendable, Hashable {
     }
 }
 
-/// A version of a subscription, with its end.
+/// A version of a subscription with its end.
 package struct PastSubscription: Sendable, Hashable {
     /// The version.
     package var version: SubscriptionVersion
-    /// The entry that ended it; `nil` while it is active.
+    /// The position of the entry that ended it; `nil` while it is active.
     package var ended: LogPosition?
-    /// The change that it was claimed for, if it fires once.
+    /// The change for which the once subscription was claimed; `nil` otherwise.
     package var claimed: LogPosition?
 
     package init(
@@ -242,31 +253,31 @@ package struct PastSubscription: Sendable, Hashable {
         self.claimed = claimed
     }
 
-    /// Whether a change at `position` is judged by it.
+    /// Returns whether the version judges a change at `position`.
     package func judges(_ position: LogPosition) -> Bool {
         version.activation < position && (ended.map { $0 >= position } ?? true)
     }
 }
 
-/// A version of a device, with its end and without its token.
+/// A version of a device with its end and without its token.
 package struct PastDevice: Sendable, Hashable {
-    /// The registry's number.
+    /// The serial.
     package var serial: UInt64
     /// The installation.
     package var id: DeviceID
-    /// Whose it was.
+    /// The user that it belonged to.
     package var owner: UserID
-    /// The gateway that reached it.
+    /// The gateway that reaches it.
     package var gateway: GatewayKind
     /// Which of the gateway's environments issued its token.
     package var gatewayEnvironment: GatewayEnvironment
-    /// The application's topic, where it was not the container's first.
+    /// The topic of the application, if it is not the container's first topic.
     package var topic: String?
-    /// When the token was registered last.
+    /// When the token was last registered.
     package var registeredAt: Timestamp
-    /// The entry that registered it.
+    /// The position of the entry that registered it.
     package var activation: LogPosition
-    /// The entry that ended it; `nil` while it is active.
+    /// The position of the entry that ended it; `nil` while it is active.
     package var ended: LogPosition?
 
     package init(
@@ -285,39 +296,39 @@ package struct PastDevice: Sendable, Hashable {
         self.ended = ended
     }
 
-    /// Whether a change at `position` is told to it.
+    /// Returns whether the device is notified of a change at `position`.
     package func hears(_ position: LogPosition) -> Bool {
         activation < position && (ended.map { $0 >= position } ?? true)
     }
 }
 
-/// Which versions of a user's devices are wanted.
+/// The selection of a user's device versions.
 package enum PastDeviceChoice: Sendable, Hashable {
-    /// Those to which a change at this position is told.
+    /// The versions that are notified of a change at this position.
     case hearing(LogPosition)
-    /// Those that had ended before this position, the last of them.
+    /// The last `limit` versions that ended before this position.
     case endedBefore(LogPosition, limit: Int)
-    /// Those of this ID, the last of them.
+    /// The last `limit` versions with this ID.
     case named(DeviceID, limit: Int)
 }
 
 /// How a version of a device ended.
 package struct DeviceEnding: Sendable, Hashable {
-    /// What ended it.
+    /// The cause of the end.
     package enum Cause: Sendable, Hashable {
-        /// The user registered the same device anew.
+        /// The user registered the same device again.
         case renewed
-        /// Its token was registered by somebody else, or as another device.
+        /// The token was registered for another user or as another device.
         case takenOver
-        /// The gateway declared its token dead.
+        /// The gateway declared the token dead.
         case declaredDead(DeliveryReceipt)
-        /// It was signed out or forgotten, or nobody fetched for long.
+        /// The device was signed out or forgotten, or its courier was not polled for long.
         case signedOut
     }
 
-    /// When.
+    /// The moment of the end.
     package var at: Timestamp
-    /// What ended it.
+    /// The cause of the end.
     package var cause: Cause
 
     package init(at: Timestamp, cause: Cause) {
@@ -326,17 +337,17 @@ package struct DeviceEnding: Sendable, Hashable {
     }
 }
 
-/// What became of a delivery in the queue of a web courier.
+/// The state of a delivery in the queue of a web courier.
 package enum CourierFate: Sendable, Hashable {
     /// It waits to be fetched until this moment.
     case waits(until: Timestamp)
     /// It expired at this moment.
     case expired(Timestamp)
-    /// It was fetched at this moment, or a newer one took its place.
+    /// It was fetched at this moment, or a newer notification replaced it.
     case taken(Timestamp)
 }
 
-/// What became of a notification in an inbox.
+/// The state of a notification in an inbox.
 package struct InboxFate: Sendable, Hashable {
     /// When it was kept.
     package var keptAt: Timestamp

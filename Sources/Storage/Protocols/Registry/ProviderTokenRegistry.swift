@@ -1,29 +1,30 @@
 package import RelayModel
 
-/// The signed tokens that the relay shows to the gateway, over a restart.
+/// The signed tokens that the relay shows to the gateway, kept across restarts.
 package protocol ProviderTokenRegistry: Sendable {
-    /// Saves the gateway's current provider token, so that a restart does not mint another; those
-    /// that are older by ``StoredProviderToken/keptFor`` go.
+    /// Saves the gateway's current provider token, so that a restart does not create another one,
+    /// and deletes tokens that are older by ``StoredProviderToken/keptFor``.
     func saveProviderToken(_ token: StoredProviderToken) async throws
-    /// The saved provider tokens.
+    /// Returns the saved provider tokens.
     func providerTokens() async throws -> [StoredProviderToken]
 }
 
-/// A provider token as it is kept over a restart.
+/// A provider token as it is kept across restarts.
 package struct StoredProviderToken: Sendable, Hashable {
-    /// How much older than a new token one may be that is kept: none is shown after an hour, and a
-    /// clock may be wrong.
+    /// The age, relative to a new token, up to which old tokens are kept.
+    ///
+    /// No token is used for longer than an hour, but a clock may be wrong.
     package static let keptFor = Duration.seconds(86_400)
 
-    /// The team.
+    /// The team ID.
     package var teamID: String
-    /// The key.
+    /// The key ID.
     package var keyID: String
     /// The gateway's environment.
     package var environment: GatewayEnvironment
-    /// The signed token: a secret.
+    /// The signed token, which is a secret.
     package var token: String
-    /// Its `iat`.
+    /// The moment in the token's `iat` claim.
     package var issuedAt: Timestamp
 
     package init(

@@ -1,38 +1,46 @@
 package import RelayModel
 
-/// The sessions in which users call: whether the tokens of one still count.
+/// The sessions of signed-in users, which say whether a session token is still valid.
 package protocol SessionRegistry: Sendable {
-    /// The secret with which session tokens are signed, 32 bytes; every store has its own.
-    func sessionSecret() async throws -> [UInt8]
-    /// A session; `nil` if there is none with this ID.
-    func session(_ id: UUIDBytes, of container: ContainerKey) async throws -> UserSession?
-    /// Starts a session, or starts it anew if it has ended by itself; one that was revoked stays
-    /// revoked.
+    /// Returns the 32-byte secret with which session tokens are signed.
     ///
-    /// A user has ``RelayModel/Limits/maximumSessionsPerUser`` at most; beyond, the oldest end.
+    /// Every store has its own.
+    func sessionSecret() async throws -> [UInt8]
+    /// Returns a session, or `nil` if there is none with this ID.
+    func session(_ id: UUIDBytes, of container: ContainerKey) async throws -> UserSession?
+    /// Starts a session, or restarts it if it has expired.
+    ///
+    /// A revoked session stays revoked.
+    ///
+    /// A user has at most ``RelayModel/Limits/maximumSessionsPerUser`` sessions. Beyond that, the
+    /// oldest end.
     func startSession(_ session: UserSession) async throws -> UserSession
-    /// Revokes a session, as at sign-out; one that is not known yet is kept as revoked, so that
-    /// what it would be made of does not count any more either.
+    /// Revokes a session, as at sign-out.
+    ///
+    /// An unknown session is stored as revoked, so that the token it would be made from is not
+    /// accepted later either.
     func revokeSession(_ session: UserSession, at now: Timestamp) async throws
-    /// Revokes every session of a user; returns how many.
+    /// Revokes every session of a user and returns their number.
     func revokeSessions(of owner: InboxOwner, at now: Timestamp) async throws -> Int
-    /// The sessions of a container that have not ended at `now`, the newest first; of one user if
-    /// `user` is not `nil`.
+    /// Returns the sessions of a container, or of one of its users, that have not ended at `now`,
+    /// newest first.
     func sessions(
         of container: ContainerKey, user: UserID?, at now: Timestamp, limit: Int
     ) async throws -> [UserSession]
-    /// Deletes sessions that have ended at `now`; returns how many, at most `limit`.
+    /// Deletes sessions that have ended at `now`, at most `limit`, and returns their number.
     func pruneSessions(at now: Timestamp, limit: Int) async throws -> Int
-    /// Remembers that a signature was used, until it is too old to be used again; says whether this
-    /// was the first time. The nonce are 32 bytes that no other signature has.
+    /// Remembers that a signature was used, until it is too old to be accepted, and returns whether
+    /// this was its first use.
+    ///
+    /// `nonce` is 32 bytes that no other signature has.
     func useSignature(
         _ nonce: [UInt8], of container: ContainerKey, until: Timestamp, at now: Timestamp
     ) async throws -> Bool
 }
 
-/// One user's time of being signed in.
+/// The time for which one user is signed in.
 package struct UserSession: Sendable, Hashable {
-    /// The session.
+    /// The session ID.
     package var id: UUIDBytes
     /// The container and environment.
     package var container: ContainerKey
@@ -44,9 +52,9 @@ package struct UserSession: Sendable, Hashable {
     package var endsAt: Timestamp
     /// When it was revoked, if it was.
     package var revokedAt: Timestamp?
-    /// When the identity provider's token ends from which it began; `nil` if that is not known.
+    /// When the identity provider's token that began the session expires; `nil` if that is unknown.
     ///
-    /// A session that was revoked is remembered until then, so that the token begins no other one.
+    /// A revoked session is remembered until then, so that the token cannot begin another session.
     package var tokenEndsAt: Timestamp?
 
     package init(

@@ -2,17 +2,17 @@ package import RelayModel
 
 /// How a version of a subscription has fared since it was saved.
 ///
-/// The numbers are those of the changes that the progress has passed: nothing is counted twice by a
-/// crash, or missed.
+/// The numbers count the changes that the progress has passed, so a crash neither repeats nor loses
+/// a count.
 package struct SubscriptionHealth: Sendable, Hashable {
-    /// Something that happened by a change.
+    /// One event in the life of a subscription, caused by a change.
     package struct Event<Detail: Sendable & Hashable>: Sendable, Hashable {
         /// The change.
         package var position: LogPosition
-        /// When: for an end of a delivery the moment of the end, otherwise when the change was
-        /// appended.
+        /// The moment of the event: the end of the delivery if one ended, otherwise the moment at
+        /// which the change was appended.
         package var at: Timestamp
-        /// What is to be said of it.
+        /// What else the event says.
         package var detail: Detail
 
         package init(position: LogPosition, at: Timestamp, detail: Detail) {
@@ -22,32 +22,32 @@ package struct SubscriptionHealth: Sendable, Hashable {
         }
     }
 
-    /// Nothing besides.
+    /// The detail of an event that has none.
     package struct Nothing: Sendable, Hashable {
         package init() {}
     }
 
-    /// How many changes fired it.
+    /// The number of changes that fired the subscription.
     package var fired = 0
-    /// The last that did.
+    /// The last firing.
     package var lastFired: Event<Nothing>?
-    /// How many of them reached no device, by why.
+    /// The number of firings that reached no device, by reason.
     package var unreached: [UnreachedFiring.Reason: Int] = [:]
-    /// The last that did not.
+    /// The last firing that reached no device.
     package var lastUnreached: Event<UnreachedFiring.Reason>?
-    /// Deliveries that ended without success.
+    /// The number of deliveries that ended without success.
     package var undelivered = 0
-    /// The last of them, with the reason.
+    /// The last such delivery, with the reason.
     package var lastUndelivered: Event<String>?
-    /// How many evaluations of its condition had an error.
+    /// The number of evaluations of the condition that had an error.
     package var errors = 0
-    /// The last that had one.
+    /// The last evaluation with an error.
     package var lastError: Event<Nothing>?
 
-    /// The health of a subscription of which there is nothing to say.
+    /// Creates the health of a subscription without events.
     package init() {}
 
-    /// Adds what happened later.
+    /// Adds the events of a later period.
     package mutating func add(_ later: SubscriptionHealth) {
         fired += later.fired
         unreached.merge(later.unreached, uniquingKeysWith: +)

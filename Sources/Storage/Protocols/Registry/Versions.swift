@@ -2,11 +2,15 @@ package import RelayModel
 
 /// One version of a subscription.
 package struct SubscriptionVersion: Sendable, Hashable {
-    /// The registry's number, ascending, never used twice: the stable order of fan-out.
+    /// The registry's number, which ascends and is never reused.
+    ///
+    /// It defines the stable order of the fan-out.
     package var serial: UInt64
     /// The subscription.
     package var subscription: Subscription
-    /// The log position at which it was saved; later changes are judged.
+    /// The log position at which the version was saved.
+    ///
+    /// It judges later changes.
     package var activation: LogPosition
 
     package init(serial: UInt64, subscription: Subscription, activation: LogPosition) {
@@ -18,7 +22,9 @@ package struct SubscriptionVersion: Sendable, Hashable {
 
 /// One version of a device.
 package struct DeviceVersion: Sendable, Hashable {
-    /// The registry's number, ascending, never used twice: the stable order of fan-out.
+    /// The registry's number, which ascends and is never reused.
+    ///
+    /// It defines the stable order of the fan-out.
     package var serial: UInt64
     /// The device.
     package var device: Device
@@ -26,8 +32,9 @@ package struct DeviceVersion: Sendable, Hashable {
     package var registeredAt: Timestamp
     /// The log position at which it was registered.
     package var activation: LogPosition
-    /// What the registration set the number on its icon to, if it did: the log's entry knows it,
-    /// and no row.
+    /// The number that the registration set the icon's badge to, if it did.
+    ///
+    /// Only the log entry holds it, not the device's row.
     package var badge: Int64?
 
     package init(
