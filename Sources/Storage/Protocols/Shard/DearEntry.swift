@@ -1,14 +1,14 @@
 package import RelayModel
 
-/// A change whose conditions took more steps than one change may take.
+/// A change whose conditions took more evaluation steps than one change may take.
 package struct DearEntry: Sendable, Hashable {
-    /// Its place.
+    /// The position of the change.
     package let position: LogPosition
-    /// Whose it is.
+    /// The container of the change.
     package let container: ContainerKey
-    /// The serials of the subscriptions whose conditions took most.
+    /// The serials of the subscriptions whose conditions took the most steps.
     package let dearest: [UInt64]
-    /// What is told of it.
+    /// The reason in words.
     package let reason: String
 
     package init(

@@ -1,36 +1,41 @@
 package import RelayModel
 
-/// Ranges of huge fan-outs: what a change owes by some of the subscriptions that it fires, worked
-/// beside the log.
+/// Ranges of very large fan-outs: what a change owes for some of the subscriptions that it fires,
+/// worked beside the log.
 ///
-/// A range is written in the step in which the progress passes its change, and its row goes in the
-/// step that settles its last delivery. So at any moment all that is owed lies after the progress,
-/// in a retry, or in a range. What a range owes is computed from its serials and from what was
-/// active at the change's position, and comes out the same as often as it is computed.
+/// A range is written in the step in which the progress passes its change. Its row is deleted in
+/// the step that settles its last delivery. So at any moment everything owed lies after the
+/// progress, in a retry, or in a range. What a range owes is computed from its serials and from
+/// what was active at the change's position, so repeating the computation gives the same
+/// deliveries.
 package protocol FanoutRanges: Sendable {
-    /// The containers that have ranges, in a stable order.
+    /// Returns the containers that have ranges, in a stable order.
     func containersWithRanges() async throws -> [ContainerKey]
-    /// The first range of a container with an ID above `id`; `nil` if there is none.
+    /// Returns the first range of a container with an ID above `id`, or `nil` if there is none.
     ///
-    /// One whose serials cannot be read says so, and is to be set aside.
+    /// A range with unreadable serials is marked (`isReadable`), and the caller must set it aside.
     func nextRange(of container: ContainerKey, after id: UInt64) async throws -> FanoutRange?
-    /// Takes a range out of the work that cannot be worked, and keeps it with the reason, so that
-    /// it does not keep the log from being pruned forever.
+    /// Removes an unworkable range from the work and keeps it with the reason, so that it does not
+    /// block the pruning of the log forever.
     func setAside(_ range: FanoutRange, because reason: String, at now: Timestamp) async throws
-    /// The subscriptions with these serials and their owners' devices, as they were active at the
-    /// range's position, in the order of the serials; without those that cannot be read.
+    /// Returns the subscriptions with these serials and their owners' devices as they were active
+    /// at the range's position, in the order of the serials, without unreadable ones.
     func members(
         _ serials: ArraySlice<UInt64>, of range: FanoutRange
     ) async throws -> [RangeMember]
-    /// Writes what a range owes to inboxes; what is there already stays as it is.
+    /// Writes the notifications that a range owes to inboxes.
     ///
-    /// Durable when it returns, so that no push of a range is known without its notification.
+    /// Existing ones stay unchanged.
+    ///
+    /// The notifications are durable when it returns, so that no push of a range is sent before its
+    /// notification is stored.
     func keep(_ inbox: [InboxEntry]) async throws
-    /// Says that ranges were written, one element for any number of them; for one reader.
+    /// A stream, for one reader, that yields when ranges were written; one element may stand for
+    /// several ranges.
     var rangesAppeared: AsyncStream<Void> { get }
 }
 
-/// A range that is to be written.
+/// A range to be written.
 package struct NewRange: Sendable, Hashable {
     /// The container of the change.
     package var container: ContainerKey
@@ -46,9 +51,9 @@ package struct NewRange: Sendable, Hashable {
     }
 }
 
-/// A range as it is kept.
+/// A stored range.
 package struct FanoutRange: Sendable, Hashable {
-    /// Its number, ascending in the order of writing.
+    /// The number, which ascends in the order of writing.
     package var id: UInt64
     /// The container of the change.
     package var container: ContainerKey
@@ -56,12 +61,14 @@ package struct FanoutRange: Sendable, Hashable {
     package var position: LogPosition
     /// The serials of the subscriptions, ascending.
     package var serials: [UInt64]
-    /// How many deliveries of the range are settled.
+    /// The number of the range's deliveries that are settled.
     package var offset: UInt32
-    /// Whether its serials could be read; otherwise there are none.
+    /// Whether the serials could be read.
+    ///
+    /// If not, `serials` is empty.
     package var isReadable = true
 
-    /// Creates a range as it was read.
+    /// Creates a range.
     package init(
         id: UInt64, container: ContainerKey, position: LogPosition, serials: [UInt64],
         offset: UInt32
@@ -74,7 +81,7 @@ package struct FanoutRange: Sendable, Hashable {
     }
 }
 
-/// One subscription of a range with the devices of its owner.
+/// One subscription of a range, with its owner's devices.
 package struct RangeMember: Sendable, Hashable {
     /// The subscription.
     package var version: SubscriptionVersion
@@ -87,15 +94,15 @@ package struct RangeMember: Sendable, Hashable {
     }
 }
 
-/// How far a step settles a range.
+/// The progress that a step makes within a range.
 package struct RangeStep: Sendable, Hashable {
     /// The range.
     package var id: UInt64
-    /// How many deliveries were settled before the step.
+    /// The number of deliveries settled before the step.
     package var from: UInt32
-    /// How many are settled after it.
+    /// The number of deliveries settled after the step.
     package var to: UInt32
-    /// Whether those are all: the row goes.
+    /// Whether all deliveries are settled, so that the row is deleted.
     package var isFinished: Bool
 
     package init(id: UInt64, from: UInt32, to: UInt32, isFinished: Bool) {
@@ -110,13 +117,13 @@ package struct RangeStep: Sendable, Hashable {
 package struct RangeBatch: Sendable, Hashable {
     /// The range.
     package var id: UInt64
-    /// How many deliveries of the range come before these.
+    /// The number of the range's deliveries before these.
     package var offset: UInt32
     /// The deliveries.
     package var deliveries: [OwedDelivery]
-    /// Whether the range has no more.
+    /// Whether these are the last deliveries of the range.
     package var isLast: Bool
-    /// What the range did to its subscriptions, with its last deliveries.
+    /// What the range did to its subscriptions; given with its last deliveries.
     package var firing: FiringNote?
 
     package init(

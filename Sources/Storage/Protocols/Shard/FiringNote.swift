@@ -1,9 +1,8 @@
 package import RelayModel
 
-/// What one change did to subscriptions: those that it fired, and how those fared that reached
-/// nobody.
+/// What one change did to subscriptions: which it fired, and why some of those reached no device.
 ///
-/// It is recorded by the step that moves the progress past the change, and so exactly once,
+/// The step that moves the progress past the change records it. So it is recorded exactly once,
 /// however often the change is worked.
 package struct FiringNote: Sendable, Hashable {
     /// The change.
@@ -12,9 +11,10 @@ package struct FiringNote: Sendable, Hashable {
     package var at: Timestamp
     /// The serials of the subscriptions that it fired, ascending.
     package var fired: [UInt64]
-    /// Those of them by which nothing was owed to any device.
+    /// The fired subscriptions that owe nothing to any device.
     package var unreached: [UnreachedFiring]
-    /// Subscriptions whose conditions had an error on it, of those whose owners may know of it.
+    /// The serials of subscriptions whose conditions had an error on the change, if their owners
+    /// may know of the change.
     package var errors: [UInt64]
 
     package init(
@@ -28,25 +28,25 @@ package struct FiringNote: Sendable, Hashable {
         self.errors = errors
     }
 
-    /// How much it says.
+    /// The number of firings and errors.
     package var count: Int { fired.count + unreached.count + errors.count }
 }
 
-/// A subscription that a change fired, and that reached no device.
+/// A subscription that a change fired without reaching a device.
 package struct UnreachedFiring: Sendable, Hashable {
     /// Why a firing owes nothing to any device.
     package enum Reason: UInt8, Sendable, Hashable, CaseIterable {
-        /// The owner has no device: none was registered, or its token was forgotten.
+        /// The owner has no device: none was registered, or its token is no longer valid.
         case noDevice = 1
-        /// The owner's devices are those that made the change.
+        /// The owner's only devices are those that made the change.
         case origin = 2
-        /// The push shows nothing, and one of another subscription went to the same devices.
+        /// The push shows nothing, and a push of another subscription went to the same devices.
         case merged = 3
     }
 
     /// The subscription.
     package var serial: UInt64
-    /// Why.
+    /// The reason.
     package var reason: Reason
 
     package init(serial: UInt64, reason: Reason) {

@@ -1,17 +1,18 @@
 package import RelayModel
 
-/// An entry of the log as the follower wants it: a change that comes from the file is not read
-/// before something asks for it.
+/// An entry of the log as the follower reads it.
+///
+/// A change that comes from the store is not decoded until it is needed.
 package struct FollowedEntry: Sendable {
-    /// Its place.
+    /// The position of the entry.
     package let position: LogPosition
     /// When it was appended.
     package let appendedAt: Timestamp
-    /// The container and environment it belongs to.
+    /// The container and environment of the entry.
     package let container: ContainerKey
-    /// What it says.
+    /// The content of the entry.
     package let body: FollowedBody
-    /// Whether the request that appended the entry before it appended it too.
+    /// Whether the entry before it was appended by the same request.
     package let continuesRequest: Bool
 
     package init(
@@ -25,7 +26,7 @@ package struct FollowedEntry: Sendable {
         self.continuesRequest = continuesRequest
     }
 
-    /// An entry that has been read.
+    /// Creates the entry from one that is already decoded.
     package init(_ entry: LogEntry) {
         self.init(
             position: entry.position, appendedAt: entry.appendedAt, container: entry.container,
@@ -33,7 +34,7 @@ package struct FollowedEntry: Sendable {
     }
 }
 
-/// What an entry says to the follower.
+/// The content of an entry for the follower.
 package enum FollowedBody: Sendable {
     /// A record changed.
     case change(LoggedChange, isStale: Bool)
@@ -50,15 +51,14 @@ package enum FollowedBody: Sendable {
     }
 }
 
-/// A change in the log: as a value where it was just appended, as text where it comes from the
-/// file.
+/// A change in the log: a value if it was just appended, or text if it comes from the store.
 package enum LoggedChange: Sendable, Hashable {
     /// As it was appended.
     case read(RecordChange)
     /// The JSON text of ``RelayModel/RecordChange/storedForm``.
     case stored(String)
 
-    /// The change.
+    /// Returns the change, decoding it if necessary.
     ///
     /// - Throws: ``StorageError/damaged(path:reason:)`` if the text is not one that Belfry writes.
     package func change() throws -> RecordChange {
@@ -75,10 +75,9 @@ package enum LoggedChange: Sendable, Hashable {
 }
 
 extension FollowedEntry {
-    /// What a change takes in memory while it waits to be worked, in bytes, about; 0 of another
-    /// entry.
+    /// The approximate memory of a change that waits to be worked, in bytes; 0 for an edit.
     ///
-    /// - Complexity: O(*n*) in the number of values, of a change that was read.
+    /// - Complexity: O(*n*) in the number of values, if the change is decoded.
     package var memoryBytes: Int {
         guard case .change(let logged, _) = body else { return 0 }
         switch logged {
@@ -94,7 +93,7 @@ extension FollowedEntry {
 }
 
 extension FieldValue {
-    /// What a value takes in memory, in bytes, about.
+    /// The approximate memory of a value, in bytes.
     ///
     /// - Complexity: O(*n*) in the number of values within.
     package var memoryBytes: Int {

@@ -1,47 +1,48 @@
 package import RelayModel
 
 extension ShardProgress {
-    /// Nothing is held.
+    /// Returns nothing: this progress holds no deliveries back.
     package func kindness(
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Kindness] { [:] }
 
-    /// There are no digests.
+    /// Returns nothing: there are no digests.
     package func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest] { [] }
 
-    /// There are no digests.
+    /// Returns `nil`: there are no digests.
     package func nextDigestDue() async throws -> Timestamp? { nil }
 
-    /// Nothing has gone.
+    /// Returns no places: no push was let through.
     package func throttlePasts(
         of lines: [ThrottledLine], at now: Timestamp
     ) async throws -> [ThrottlePast] {
         lines.map { ThrottlePast($0, places: [], isWaitedFor: false) }
     }
 
-    /// Nothing is released.
+    /// A stream that never yields.
     package var heldReleased: AsyncStream<Void> { AsyncStream { _ in } }
 
-    /// Nothing is held.
+    /// Does nothing: no deliveries are held.
     package func release(
         _ deliveries: [DeliveryID], heldFor reason: HoldReason, at now: Timestamp
     ) async throws {}
 
-    /// There are no digests.
+    /// Closes nothing: there are no digests.
     package func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int { 0 }
 }
 
-/// What one subscription owes one device and is told together.
+/// Deliveries of one subscription to one device that one push tells together.
 package struct Digest: Sendable, Hashable {
-    /// Its number.
+    /// The number of the digest.
     package var id: Int64
-    /// The deliveries that were put into it, of which it is the only place.
+    /// The number of deliveries put into the digest, which have no row of their own.
     package var deliveries: Int64
-    /// What it stands for: more than ``deliveries`` if digests were held again.
+    /// The number of deliveries that the digest stands for, which exceeds ``deliveries`` if digests
+    /// were held again.
     package var count: Int64
-    /// When the first was put into it.
+    /// The moment at which the first delivery was put into it.
     package var openedAt: Timestamp
-    /// The newest of them.
+    /// The newest of the deliveries.
     package var newest: OwedDelivery
 
     package init(
@@ -55,11 +56,11 @@ package struct Digest: Sendable, Hashable {
     }
 }
 
-/// A digest with the delivery that takes its place.
+/// A digest with the delivery that replaces it.
 package struct ClosingDigest: Sendable, Hashable {
     /// The digest as it was read.
     package var digest: Digest
-    /// What is sent for all.
+    /// The delivery that is sent for all of them.
     package var delivery: OwedDelivery
 
     package init(_ digest: Digest, as delivery: OwedDelivery) {
@@ -68,7 +69,7 @@ package struct ClosingDigest: Sendable, Hashable {
     }
 }
 
-/// What is held back of what one subscription owes one device.
+/// The number of held deliveries of one subscription to one device.
 package struct HeldCount: Sendable, Hashable {
     /// The subscription's database; `nil` in what an earlier version kept.
     package var database: DatabaseScope?
@@ -76,7 +77,7 @@ package struct HeldCount: Sendable, Hashable {
     package var subscription: SubscriptionID
     /// The device.
     package var device: DeviceID
-    /// How many deliveries.
+    /// The number of held deliveries.
     package var deliveries: Int
 
     package init(
@@ -89,13 +90,14 @@ package struct HeldCount: Sendable, Hashable {
     }
 }
 
-/// What became of a delivery that was held back with others.
+/// The state of a delivery that is counted by a digest.
 package enum DigestFate: Sendable, Hashable {
-    /// It waits to be told with the others.
+    /// The digest is still open.
     ///
-    /// `reason` is why the first of them was held back.
+    /// `reason` is why its first delivery was held.
     case open(until: Timestamp, deliveries: Int64, reason: HoldReason?)
-    /// It was told with the others, by the delivery of this ID, which the change at `position`
-    /// owed; that may have been held back with others itself.
+    /// The digest was told by the delivery `by`, which the change at `position` owed.
+    ///
+    /// That delivery may have been put into a later digest itself.
     case closed(at: Timestamp, count: Int64, by: DeliveryID, position: LogPosition)
 }

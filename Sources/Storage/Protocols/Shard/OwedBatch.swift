@@ -1,31 +1,36 @@
 package import RelayModel
 
-/// What the follower hands over: deliveries in the order of the log, and how far it has got.
+/// What the follower hands over: deliveries in the order of the log, and the position that it has
+/// reached.
 ///
-/// It is the only thing that Fanout and Delivery share; they meet in the composition root.
+/// It is the only type that Fanout and Delivery share. They meet in the composition root.
 package struct OwedBatch: Sendable, Hashable {
     /// The deliveries, by ascending ordinal.
     package var deliveries: [OwedDelivery]
-    /// Every delivery of every entry up to here has been handed over, with this batch at the
-    /// latest; `nil` if the batch ends within the fan-out of an entry.
+    /// The position up to which all deliveries are handed over, including this batch; `nil` if the
+    /// batch ends within the fan-out of an entry.
     package var finished: LogPosition?
-    /// What the same changes owe to inboxes, by ascending position.
+    /// The notifications that the same changes owe to inboxes, by ascending position.
     package var inbox: [InboxEntry]
-    /// What the entry `finished` owes by more subscriptions than are worked at once: to be written
-    /// when the progress passes it.
+    /// The ranges of the entry `finished`, for subscriptions beyond the number worked at once.
+    ///
+    /// They are written when the progress passes the entry.
     package var ranges: [NewRange]
-    /// What the entries up to `finished` did to subscriptions, by ascending position: all of it,
-    /// except what ranges do.
+    /// What the entries up to `finished` did to subscriptions, by ascending position, except for
+    /// what ranges do.
     package var firings: [FiringNote]
-    /// What entries up to `finished` set the numbers on icons to, before anything that comes after
-    /// this batch.
+    /// The badges that entries up to `finished` set.
+    ///
+    /// They apply before anything after this batch.
     package var badges: [BadgeHolder: Int64]
-    /// Whether the entry `finished` is judged beside the log still: the progress does not pass it
-    /// before a later batch has it in ``madeUp``.
+    /// Whether the entry `finished` is still judged beside the log.
+    ///
+    /// The progress does not pass it before a later batch has it in ``madeUp``.
     package var putsOff: Bool
-    /// A change of an earlier batch that was put off, now that it is judged, with all that it owes.
+    /// A change that an earlier batch put off and that is judged now, with all that it owes.
     package var madeUp: MadeUpChange?
-    /// The containers of which entries up to `finished` are put off, each with the first of them.
+    /// The containers with entries up to `finished` that are put off, each with the first such
+    /// entry.
     package var behind: [ContainerKey: LogPosition]
 
     package init(
@@ -46,17 +51,20 @@ package struct OwedBatch: Sendable, Hashable {
     }
 }
 
-/// A change that was judged beside the log, after what follows it: all that it owes is ranges.
+/// A change that was judged beside the log, after later entries.
+///
+/// Everything that it owes is in ranges.
 package struct MadeUpChange: Sendable, Hashable {
-    /// Its place.
+    /// The position of the change.
     package let position: LogPosition
-    /// What it owes, to be written when the progress passes it.
+    /// The ranges that it owes, written when the progress passes it.
     package let ranges: [NewRange]
-    /// What edits that waited for it set the numbers on icons to: their places were handed over
-    /// before they were worked.
+    /// The badges set by edits that waited for the change.
+    ///
+    /// Their positions were handed over before they were worked.
     package var badges: [BadgeHolder: Int64]
 
-    /// Says what a change owes.
+    /// Creates a change with what it owes.
     package init(
         position: LogPosition, ranges: [NewRange], badges: [BadgeHolder: Int64] = [:]
     ) {

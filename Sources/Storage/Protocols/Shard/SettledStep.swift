@@ -1,34 +1,38 @@
 package import RelayModel
 
-/// What one transaction of settling records.
+/// What one settling transaction records.
 package struct SettledStep: Sendable, Hashable {
-    /// Where the progress must stand.
+    /// The mark at which the progress must stand before the step.
     package var from: ProgressMark
-    /// Where it stands afterwards; equal to `from` if only retries were settled.
+    /// The mark after the step; equal to `from` if only retries were settled.
     package var to: ProgressMark
-    /// A record of each attempt with its outcome, in any order.
+    /// The receipt of each attempt, in any order.
     package var receipts: [DeliveryReceipt] = []
-    /// Deliveries that must be tried again: new ones, and those tried again without success.
+    /// The retries to write: new ones, and those that were attempted again without success.
     package var retries: [Retry] = []
-    /// Retries that ended, with or without success.
+    /// The retries that ended, with or without success.
     package var endedRetries: [DeliveryID] = []
-    /// The places that pushes took among those of their subscriptions' throttles.
+    /// The throttle places that pushes took.
     package var places: [ThrottlePlace] = []
-    /// Deliveries that ended without success.
+    /// The deliveries that ended without success.
     package var deadLetters: [DeadLetter] = []
-    /// Tokens that the gateway says are dead.
+    /// The tokens that the gateway declared dead.
     package var deadTokens: [DeadToken] = []
-    /// Devices' badges as of ``to``: where several deliveries raised one, the last.
+    /// The devices' badges as of ``to``.
+    ///
+    /// If several deliveries raised a badge, this is the last value.
     package var badges: [BadgeHolder: Int64] = [:]
-    /// Ranges of the changes that the step passes.
+    /// The ranges of the changes that the step passes.
     package var newRanges: [NewRange] = []
     /// How far ranges are settled.
     package var rangeSteps: [RangeStep] = []
-    /// What the accounts of containers grow by.
+    /// The amounts to add to the containers' accounts.
     package var tallies: [ContainerKey: DeliveryTally] = [:]
-    /// Notifications for inboxes; one that is there already stays as it is.
+    /// The notifications for inboxes.
+    ///
+    /// Existing ones stay unchanged.
     package var inbox: [InboxEntry] = []
-    /// What the changes and ranges that it passes did to subscriptions.
+    /// What the changes and ranges that the step passes did to subscriptions.
     package var firings: [FiringNote] = []
 
     /// Creates a step that records nothing but the progress.
@@ -38,16 +42,20 @@ package struct SettledStep: Sendable, Hashable {
     }
 }
 
-/// What one step adds to the account of a container.
+/// The amounts that one step adds to the account of a container.
 package struct DeliveryTally: Sendable, Hashable {
-    /// Deliveries that the step passes: their first attempt has ended, however.
+    /// The number of deliveries that the step passes.
+    ///
+    /// Their first attempt has ended, whatever the outcome.
     package var owed: Int
-    /// Deliveries that the gateway accepted, at whichever attempt.
+    /// The number of deliveries that the gateway accepted, at any attempt.
     package var delivered: Int
-    /// Deliveries whose devices were told over their connections.
+    /// The number of deliveries whose devices were told over their connections.
     package var seen: Int
 
-    /// Creates a tally, of nothing unless said otherwise.
+    /// Creates a tally.
+    ///
+    /// The defaults are zero.
     package init(owed: Int = 0, delivered: Int = 0, seen: Int = 0) {
         self.owed = owed
         self.delivered = delivered
@@ -55,13 +63,15 @@ package struct DeliveryTally: Sendable, Hashable {
     }
 }
 
-/// The device that shows a badge, and the user for whom it counts.
+/// The device that shows a badge, and the user for whom the badge counts.
 package struct BadgeHolder: Sendable, Hashable {
     /// The container and environment of the device.
     package var container: ContainerKey
     /// The device.
     package var deviceID: DeviceID
-    /// The user whose device it was: what an earlier owner's badge was is not recorded.
+    /// The user of the device.
+    ///
+    /// The badge of an earlier owner of the device is not recorded.
     package var owner: UserID
 
     package init(container: ContainerKey, deviceID: DeviceID, owner: UserID) {

@@ -1,17 +1,19 @@
 package import RelayModel
 
-/// All that the owner of a shard does with it.
+/// All that the owner of a shard does with it: it follows the log, settles what is owed, works the
+/// ranges, and keeps the snapshot of its state.
 ///
-/// It follows its log, settles what it owes, works its ranges, and keeps the snapshot of its state.
-///
-/// Exactly one process owns a shard at a time. A store has one shard, and is its handle for as long
-/// as it is open.
+/// Exactly one process owns a shard at a time. A store has one shard, and is its handle while it is
+/// open.
 package protocol ShardHandle:
     ShardLog, ShardProgress, FanoutRanges, StateSnapshots, StandbyVersions
 {
-    /// Bytes that no other shard of any store has: part of the identity of its deliveries, so that
-    /// positions may be the same in two shards.
+    /// Bytes that no other shard of any store has.
     ///
-    /// They outlast restarts and changes of the owner, or what is sent again would be new.
+    /// They are part of the identity of the shard's deliveries, so two shards may use the same
+    /// positions.
+    ///
+    /// They survive restarts and changes of the owner. Otherwise a repeated delivery would get a
+    /// new ID.
     var shardIdentity: UUIDBytes { get }
 }

@@ -1,102 +1,108 @@
 package import RelayModel
 
-/// How far a shard's log has been settled, with the exceptions: what did not simply succeed.
+/// How far a shard's log is settled, and the exceptions: deliveries that did not succeed at once.
 ///
-/// The progress is the promise. Everything at or before it is settled forever; everything after it
+/// The progress is the promise. Everything at or before it is settled forever. Everything after it
 /// is owed, and is worked again after a crash.
 package protocol ShardProgress: Sendable {
-    /// The progress as it stands.
+    /// Returns the current progress.
     func mark() async throws -> ProgressMark
 
     /// Moves the progress and records the step's exceptions and receipts in one transaction.
     ///
-    /// - Throws: ``StorageError/progressMoved(_:)`` if the progress is not at `step.from`: somebody
-    ///   else owns the shard now, and nothing was recorded.
+    /// - Throws: ``StorageError/progressMoved(_:)`` if the progress is not at `step.from`. Then
+    ///   another process owns the shard, and nothing was recorded.
     func settle(_ step: SettledStep) async throws
 
     /// Claims once subscriptions for the change at `position`, durably, and ends them there.
     ///
-    /// - Returns: The serials of those which that change fires: claimed now, or claimed for the
-    ///   same position before a crash.
+    /// - Returns: The serials of the subscriptions that the change fires: those claimed now, and
+    ///   those claimed for the same position before a crash.
     func claimOnce(_ serials: [UInt64], at position: LogPosition) async throws -> Set<UInt64>
 
-    /// The retries that are due at `now`, at most `limit`; those in `excluding` are being worked
-    /// already, and lanes that are held are left alone.
+    /// Returns the retries that are due at `now`, at most `limit`, except those in `excluding`,
+    /// which are already being worked, and those of held lanes.
     ///
-    /// Lanes share the limit equally, and what was due first comes first within a lane.
+    /// Lanes share the limit equally. Within a lane, earlier due times come first.
     func dueRetries(
         at now: Timestamp, limit: Int, excluding: Set<DeliveryID>,
         unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> [Retry]
 
-    /// When the earliest retry falls due that is not in `excluding` and whose lane is not held;
-    /// `nil` if there is none.
+    /// Returns when the earliest retry falls due that is not in `excluding` and whose lane is not
+    /// held, or `nil` if there is none.
     func nextRetryDue(
         excluding: Set<DeliveryID>, unless isHeld: @escaping @Sendable (RetryLane) -> Bool
     ) async throws -> Timestamp?
 
-    /// Lets the waits of retries begin anew that were decided later than `now`: the clock was set
-    /// back since, and they would wait longer than was meant.
+    /// Restarts the waits of retries that were decided later than `now`.
     ///
-    /// - Returns: How many there were, of a bounded number; there may be more.
+    /// The clock was set back since, and they would wait longer than intended.
+    ///
+    /// - Returns: The number of restarted waits. It is bounded, so there may be more.
     func renewWaits(at now: Timestamp) async throws -> Int
 
-    /// The retries that a newer delivery of their record would replace, the newest first.
+    /// Returns the retries that a newer delivery for their record would replace, newest first.
     func collapsingRetries(limit: Int) async throws -> [Retry]
 
-    /// Those of `serials` whose registration has ended, as far as it is remembered: everything that
-    /// ended after the progress, up to a limit.
+    /// Returns those of `serials` whose registration has ended since the progress, as far as that
+    /// is remembered; the number of remembered ends is limited.
     ///
-    /// It is known before the end is acknowledged. Nobody is waited for.
+    /// An end is known here before it is acknowledged. The call does not block.
     func endedDevices(among serials: some Sequence<UInt64>) -> Set<UInt64>
 
-    /// How many registrations are known to have ended; nobody is waited for.
+    /// The number of registrations known to have ended; reading it does not block.
     var endedDevicesCount: UInt64 { get }
 
-    /// Whether the registration of a device has ended since ``endedDevicesCount`` was `count`, as
-    /// far as it is remembered; nobody is waited for.
+    /// Returns whether the registration of a device has ended since ``endedDevicesCount`` was
+    /// `count`, as far as that is remembered.
+    ///
+    /// The call does not block.
     func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool
 
-    /// What must not be sent any more, by the registry as it is now.
+    /// Returns the deliveries that must no longer be sent according to the current registry, with
+    /// the reasons.
     func withdrawals(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Withdrawal]
 
-    // Deliveries that are held back for their recipients' sake. Each is a row of its own, among the
-    // retries, until a subscription has `Limits.maximumHeldDeliveries` of them for a device, or a
-    // user has `Limits.maximumHeldDeliveriesOfUser`. What comes then is told together: a digest
-    // counts it and keeps the newest, and becomes one retry when its time has come. A delivery is
-    // always in one place: a retry, or counted by a digest that is open.
+    // Held deliveries: each is a row among the retries, until a subscription has
+    // `Limits.maximumHeldDeliveries` of them for a device, or a user has
+    // `Limits.maximumHeldDeliveriesOfUser`. Later ones are told together: a digest counts them and
+    // keeps the newest, and becomes one retry when it is due. A held delivery is always in exactly
+    // one place: a retry, or an open digest.
 
-    /// What may hold deliveries back that waited, by the settings of now; those that nothing holds
-    /// are not there.
+    /// Returns the current settings that may hold back these deliveries, which have waited.
+    ///
+    /// A delivery without such settings is absent.
     func kindness(among deliveries: [OwedDelivery]) async throws -> [DeliveryID: Kindness]
-    /// The digests whose time has come, the earliest first, at most `limit`.
+    /// Returns the digests that are due at `now`, earliest first, at most `limit`.
     func dueDigests(at now: Timestamp, limit: Int) async throws -> [Digest]
-    /// When the time of the next digest comes; `nil` if none is open.
+    /// Returns when the next digest is due, or `nil` if none is open.
     func nextDigestDue() async throws -> Timestamp?
-    /// What of the places of throttles counts still at `now`, of each of `lines`.
+    /// Returns, for each of `lines`, the throttle places that still count at `now`.
     func throttlePasts(
         of lines: [ThrottledLine], at now: Timestamp
     ) async throws -> [ThrottlePast]
-    /// Closes digests: each becomes a retry, in the same transaction. One that has grown since it
-    /// was read stays open.
+    /// Closes digests: each becomes a retry in the same transaction.
     ///
-    /// - Returns: How many were closed.
+    /// A digest that has grown since it was read stays open.
+    ///
+    /// - Returns: The number of closed digests.
     func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int
-    /// Makes due at `now` those of `deliveries` that are held for `reason`, because what held them
-    /// has come to something.
+    /// Makes those of `deliveries` that are held for `reason` due at `now`, because the reason no
+    /// longer applies.
     func release(
         _ deliveries: [DeliveryID], heldFor reason: HoldReason, at now: Timestamp
     ) async throws
-    /// Says that subscriptions were edited whose deliveries may have been held back, one element
-    /// for any number of them; for one reader.
+    /// A stream, for one reader, that yields after edits of subscriptions that may release held
+    /// deliveries; one element may stand for several edits.
     var heldReleased: AsyncStream<Void> { get }
 }
 
-/// Why a delivery is not its recipient's any more, although it is owed.
+/// The reason why an owed delivery must no longer be sent to its recipient.
 package enum Withdrawal: String, Sendable, Hashable, CaseIterable {
     /// Another user has registered the device token.
     case token = "the device token belongs to another user now"
-    /// The user has signed out of the device, or it has registered anew in another way.
+    /// The user has signed out of the device, or it was registered again with other properties.
     case device = "the device is not registered any more"
     /// The user has deleted the subscription.
     case subscription = "the subscription was deleted"

@@ -1,30 +1,30 @@
 package import RelayModel
 
-/// What a state that was loaded by one process needs so that another time, or another owner, may
-/// go on with it: where it stands in the log, and what has ended since.
+/// What a process needs to bring a state up to date that was loaded earlier or by another process:
+/// where it stands in the log, and what has ended since.
 ///
-/// Who does not own the shard may ask this too. Every answer is of one moment, whatever the owner
-/// writes meanwhile.
+/// A process that does not own the shard may ask this too. Every answer describes one moment,
+/// whatever the owner writes meanwhile.
 package protocol StandbyVersions: ActiveVersions {
-    /// Where the progress stands.
+    /// Returns the place of the progress.
     func settledPlace() async throws -> LogPlace
 
-    /// The subscriptions and devices that ended after `place` and up to `end`, if all of them are
-    /// known still, and `place` is one of this log.
+    /// Returns the subscriptions and devices that ended after `place` and up to `end`, if all of
+    /// them are still known and `place` belongs to this log.
     func endings(since place: LogPlace, upTo end: LogPosition) async throws -> EndingsSince
 }
 
-/// A position of a log, told from the same position of another log: of another store, or of one
-/// that had lost its end, and has grown again.
+/// A position of a log, distinguishable from the same position of another log: of another store, or
+/// of a log that lost its end and has grown again.
 package struct LogPlace: Sendable, Hashable {
     /// The identity of the store.
     package var store: UUIDBytes
-    /// What the server calls its own history, which is another one once a copy of it goes on.
+    /// The server's timeline, which changes when a copy of the server continues on its own.
     ///
-    /// Empty where there are no copies.
+    /// Empty for an engine without copies.
     package var timeline: String
     package var position: LogPosition
-    /// When the entry at the position was appended; `nil` if the log does not have it any more.
+    /// When the entry at the position was appended; `nil` if the log no longer has it.
     package var appendedAt: Timestamp?
 
     package init(
@@ -36,36 +36,37 @@ package struct LogPlace: Sendable, Hashable {
         self.appendedAt = appendedAt
     }
 
-    /// Says why a state as of here cannot be brought up to date on a log.
+    /// Returns why a state as of this place cannot be brought up to date on a log, or `nil` if it
+    /// can.
     ///
     /// - Parameters:
-    ///   - there: The same position as that log has it.
+    ///   - there: The same position in that log.
     ///   - settled: How far that log is settled.
-    /// - Returns: `nil` if it can be.
+    /// - Returns: The reason, or `nil`.
     package func fault(on there: LogPlace, settled: LogPosition) -> StateFault? {
         guard store == there.store else { return .otherStore }
-        // What was settled is settled for ever, in one history.
+        // Within one history, what was settled stays settled.
         guard position <= settled else { return .otherHistory }
         guard let appendedAt, let theirs = there.appendedAt else {
-            // Without the entry there is nothing to compare: only a server that is the same still
-            // has the same before it.
+            // Without the entry there is nothing to compare. Only the same timeline guarantees the
+            // same history before this position.
             return timeline == there.timeline ? nil : .otherHistory
         }
         return appendedAt == theirs ? nil : .otherHistory
     }
 }
 
-/// Why a state cannot be brought up to date, and is loaded anew.
+/// The reason why a state cannot be brought up to date and must be loaded anew.
 package enum StateFault: String, Sendable, Hashable {
     case otherStore = "it is the state of another store"
     case otherHistory = "the log is another one than it was"
     case pruned = "what has ended since is not known any more"
 }
 
-/// What has ended since a place.
+/// The versions that have ended since a place.
 package enum EndingsSince: Sendable, Hashable {
-    /// All that has ended.
+    /// All versions that have ended.
     case all([VersionEnding])
-    /// That cannot be said.
+    /// The ended versions are not known.
     case unknown(StateFault)
 }

@@ -1,37 +1,38 @@
 package import RelayModel
 
-/// Which snapshot of the follower's state belongs to the store, and what has ended since.
+/// Which snapshot of the follower's state belongs to the store, and which versions have ended
+/// since.
 ///
-/// A snapshot is a file beside the store. It counts only while the store vouches for it: so a file
-/// that was copied, restored or left over is found out, and the switch from one snapshot to the
-/// next is one commit.
+/// A snapshot is a file beside the store. It is valid only while the store vouches for it, so a
+/// copied, restored or leftover file is detected, and one commit switches from one snapshot to the
+/// next.
 package protocol StateSnapshots: Sendable {
-    /// The snapshot that the store vouches for.
+    /// Returns the snapshot that the store vouches for.
     func recordedSnapshot() async throws -> SnapshotRecord?
 
-    /// Vouches for a snapshot instead of the one before, unless versions that ended after its
-    /// position are gone already: then it could not be brought up to date.
+    /// Vouches for a snapshot in place of the previous one, unless versions that ended after its
+    /// position are already deleted, because then it could not be brought up to date.
     ///
-    /// Until another one is recorded, versions that end after its position are kept.
+    /// Versions that end after its position are kept until another snapshot is recorded.
     func record(_ snapshot: SnapshotRecord) async throws -> SnapshotRecording
 
-    /// Vouches for none any more.
+    /// Withdraws the record, so that no snapshot is valid.
     func forgetSnapshot() async throws
 
-    /// The subscriptions and devices that ended after `start` and up to `end`.
+    /// Returns the subscriptions and devices that ended after `start` and up to `end`.
     func endings(after start: LogPosition, upTo end: LogPosition) async throws -> [VersionEnding]
 }
 
 /// A snapshot that the store vouches for.
 package struct SnapshotRecord: Sendable, Hashable {
-    /// What the file has to be.
+    /// The identity that the file must have.
     package var identity: UUIDBytes
-    /// The position of the log of which it is the state.
+    /// The log position whose state the snapshot holds.
     package var position: LogPosition
-    /// When it was made.
+    /// When the snapshot was made.
     package var savedAt: Timestamp
 
-    /// Describes a snapshot.
+    /// Creates a record of a snapshot.
     package init(identity: UUIDBytes, position: LogPosition, savedAt: Timestamp) {
         self.identity = identity
         self.position = position
@@ -39,29 +40,30 @@ package struct SnapshotRecord: Sendable, Hashable {
     }
 }
 
-/// What became of a snapshot that the store was to vouch for.
+/// The result of recording a snapshot.
 package enum SnapshotRecording: Sendable, Hashable {
-    /// It counts from now on.
+    /// The snapshot is valid from now on.
     case recorded
-    /// It was taken before a position up to which ended versions are pruned, and never counts.
+    /// The snapshot is older than a position up to which ended versions are pruned, and cannot
+    /// become valid.
     case outdated(prunedTo: LogPosition)
 }
 
-/// A subscription or device that is active no longer.
+/// A subscription or device that is no longer active.
 package struct VersionEnding: Sendable, Hashable {
-    /// What has ended.
+    /// The kind of version.
     package enum Kind: Sendable, Hashable {
         case subscription, device
     }
 
-    /// What has ended.
+    /// The kind of version that ended.
     package var kind: Kind
-    /// Its serial.
+    /// The serial of the version.
     package var serial: UInt64
-    /// Its container.
+    /// The container of the version.
     package var container: ContainerKey
 
-    /// Describes an end.
+    /// Creates an ending.
     package init(_ kind: Kind, serial: UInt64, of container: ContainerKey) {
         self.kind = kind
         self.serial = serial

@@ -1,19 +1,19 @@
 package import RelayModel
 
-/// What one subscription pushes to one device, as its throttle counts it.
+/// The pushes of one subscription to one device, which a throttle counts together.
 package struct ThrottledLine: Sendable, Hashable {
     /// The container and environment.
     package let container: ContainerKey
-    /// Whose subscription and device they are.
+    /// The user who owns the subscription and the device.
     package let owner: UserID
     /// The subscription.
     package let subscriptionID: SubscriptionID
-    /// The subscription's database; `nil` in what an earlier version kept.
+    /// The subscription's database; `nil` in rows that an earlier version wrote.
     package let database: DatabaseScope?
     /// The device.
     package let deviceID: DeviceID
 
-    /// The line of `delivery`.
+    /// Creates the line that `delivery` belongs to.
     package init(_ delivery: Delivery) {
         container = delivery.container
         owner = delivery.owner
@@ -23,18 +23,18 @@ package struct ThrottledLine: Sendable, Hashable {
     }
 }
 
-/// A push that was let go, and takes one of the places that its subscription's throttle has.
+/// A push that a throttle let through and that takes one of its places.
 package struct ThrottlePlace: Sendable, Hashable {
     /// The subscription and the device.
     package let line: ThrottledLine
     /// The delivery that was pushed.
     package let deliveryID: DeliveryID
-    /// When it went.
+    /// When the push was let through.
     package var takenAt: Timestamp
-    /// When it stops counting, by the span that was asked for then.
+    /// When the place stops counting, by the throttle's period at the time of the push.
     package var endsAt: Timestamp
 
-    /// The place that `deliveryID` took.
+    /// Creates the place that `deliveryID` took.
     package init(
         _ line: ThrottledLine, _ deliveryID: DeliveryID, takenAt: Timestamp, endsAt: Timestamp
     ) {
@@ -45,17 +45,18 @@ package struct ThrottlePlace: Sendable, Hashable {
     }
 }
 
-/// What is durable of one line.
+/// What the store knows of one line.
 package struct ThrottlePast: Sendable, Hashable {
     /// The subscription and the device.
     package let line: ThrottledLine
-    /// The places that count still, the earliest first; the newest, if there are more than a
-    /// throttle may have.
+    /// The places that still count, earliest first.
+    ///
+    /// If there are more than a throttle may have, the newest of them.
     package let places: [ThrottlePlace]
-    /// Whether a digest is open, which takes the first place that is free.
+    /// Whether an open digest waits for the next free place.
     package let isWaitedFor: Bool
 
-    /// What is known of `line`.
+    /// Creates the known state of `line`.
     package init(_ line: ThrottledLine, places: [ThrottlePlace], isWaitedFor: Bool) {
         self.line = line
         self.places = places
