@@ -1,11 +1,11 @@
 package import RelayModel
 
-/// Who asks, as far as places and turns for queries go: nobody takes all those of a container.
+/// The party that queries, for the sharing of readers: no party takes all the turns of a container.
 package enum QueryParty: Sendable, Hashable {
-    /// All together who are not signed in.
+    /// All callers together that are not signed in.
     case strangers
     /// One user.
     case user(UserID)
-    /// A server of the application's own.
+    /// A server of the application.
     case server
 }

@@ -1,13 +1,15 @@
 package import RelayModel
 import Synchronization
 
-/// Says when a turn at reading has taken long enough: it is called when the turn begins, which may
-/// be long after it was asked for, and what it returns is asked after each row.
+/// Creates the test of whether a turn at reading has taken long enough.
+///
+/// It is called when the turn begins, which may be long after the request. Its result is called
+/// after each row.
 package typealias TurnStart = @Sendable () -> (@Sendable () -> Bool)
 
-/// Where those wait who read much, so that they never have all the readers.
+/// The queue in which long reads wait, so that they never take all the readers.
 ///
-/// Concurrency: a lock around the turns; nobody is resumed while it is held.
+/// Concurrency: a lock protects the turns. No waiter is resumed while it is held.
 package final class ReaderLine: Sendable {
     private struct State {
         var turns: ReaderTurns
@@ -17,18 +19,18 @@ package final class ReaderLine: Sendable {
 
     private let state: Mutex<State>
 
-    /// Creates a line in which so many have a turn at the same time; of them one container leaves
-    /// so many to others.
+    /// Creates a queue with `turns` simultaneous turns, of which one container leaves `left` to
+    /// others.
     package init(turns: Int, left: Int = 0) {
         state = Mutex(State(turns: ReaderTurns(free: turns, left: left)))
     }
 
-    /// How many wait.
+    /// The number of waiters.
     var waiting: Int { state.withLock { $0.turns.waiting } }
 
-    /// Runs `body` when it is the turn of a container, and in it of `party`.
+    /// Runs `body` when the container, and `party` within it, has a turn.
     ///
-    /// - Throws: `CancellationError` if the task was cancelled before; what `body` throws.
+    /// - Throws: `CancellationError` if the task is cancelled before the turn; what `body` throws.
     package func turn<Value: Sendable>(
         of container: ContainerKey, by party: QueryParty = .server,
         _ body: () async throws -> Value
@@ -60,7 +62,7 @@ package final class ReaderLine: Sendable {
         _ ticket: UInt64, of container: ContainerKey, by party: QueryParty,
         _ continuation: CheckedContinuation<Void, any Error>
     ) {
-        // Asked under the lock: who is cancelled later is found in the line.
+        // Checked under the lock: a later cancellation finds the waiter in the queue.
         let answer = state.withLock { state -> Result<Void, any Error>? in
             if Task.isCancelled { return .failure(CancellationError()) }
             if state.turns.ask(ticket, of: container, by: party) { return .success(()) }

@@ -1,13 +1,13 @@
 import RelayModel
 
-/// Whose turn it is to read: containers take turns, within one those who ask, and of one of these
-/// whoever waits longest.
+/// Decides who reads next: containers take turns, parties take turns within a container, and within
+/// a party the longest waiter comes first.
 ///
-/// So who asks for much waits for itself, and not the others for it. Turns that take long are
-/// shared out beside that: a container leaves some to the others, who would wait for the end of one
-/// otherwise, and a user, or all strangers of a container together, have half at the most.
+/// So a caller with many requests waits for its own requests, and others do not wait for it. Long
+/// turns are limited too: a container leaves some turns to other containers, which would otherwise
+/// wait for one to end, and a user, or all strangers of a container together, get at most half.
 struct ReaderTurns: Sendable {
-    /// Who waits, of one container.
+    /// The waiters of one container.
     private struct Line: Sendable {
         private(set) var order: [QueryParty] = []
         private var tickets: [QueryParty: [UInt64]] = [:]
@@ -19,7 +19,7 @@ struct ReaderTurns: Sendable {
             tickets[party, default: []].append(ticket)
         }
 
-        /// Takes out who waits longest of a party, which goes behind the others.
+        /// Removes the longest waiter of a party and moves the party behind the others.
         mutating func takeFirst(of party: QueryParty) -> UInt64? {
             guard let ticket = tickets[party]?.removeFirst() else { return nil }
             order.removeAll { $0 == party }
@@ -38,33 +38,33 @@ struct ReaderTurns: Sendable {
         }
     }
 
-    /// The turns that a container has.
+    /// The current turns of a container.
     private struct Running: Sendable {
         var count = 0
         var parties: [QueryParty: Int] = [:]
     }
 
-    /// Turns that nobody has.
+    /// The number of free turns.
     private(set) var free: Int
-    /// The turns of a container, and of a user or all strangers of one, at the most.
+    /// The maximum number of turns of a container, and of a user or all strangers of a container.
     private let mostOfContainer: Int
     private let mostOfParty: Int
     private var running: [ContainerKey: Running] = [:]
     private var lines: [ContainerKey: Line] = [:]
-    /// The containers of which somebody waits, the next one first.
+    /// The containers with waiters, the next one first.
     private var order: [ContainerKey] = []
 
-    /// Creates turns; of them one container leaves so many to others.
+    /// Creates `free` turns, of which one container leaves `left` to others.
     init(free: Int, left: Int = 0) {
         self.free = max(1, free)
         mostOfContainer = max(1, free - left)
         mostOfParty = left > 0 ? max(1, free / 2) : free
     }
 
-    /// How many wait.
+    /// The number of waiters.
     var waiting: Int { lines.values.reduce(0) { $0 + $1.count } }
 
-    /// Asks for a turn; returns whether it is given at once.
+    /// Requests a turn and returns whether it is given at once.
     mutating func ask(
         _ ticket: UInt64, of container: ContainerKey, by party: QueryParty
     ) -> Bool {
@@ -77,7 +77,7 @@ struct ReaderTurns: Sendable {
         return false
     }
 
-    /// Leaves the line; returns whether the ticket stood in it.
+    /// Leaves the queue and returns whether the ticket was in it.
     mutating func withdraw(
         _ ticket: UInt64, of container: ContainerKey, by party: QueryParty
     ) -> Bool {
@@ -89,7 +89,7 @@ struct ReaderTurns: Sendable {
         return true
     }
 
-    /// Ends a turn; returns who has it now, if anybody who waits may.
+    /// Ends a turn and returns the ticket that gets the next turn, if any waiter may have it.
     mutating func finish(of container: ContainerKey, by party: QueryParty) -> UInt64? {
         free += 1
         running[container]?.count -= 1
@@ -99,9 +99,10 @@ struct ReaderTurns: Sendable {
         return next()
     }
 
-    /// Gives one turn to the first who may have it.
+    /// Gives one turn to the first waiter that may have it.
     ///
-    /// One at the most may begin for each that ends: nobody waits who could have had a turn before.
+    /// Each ended turn lets at most one other begin, because no waiter could have had a turn
+    /// before.
     private mutating func next() -> UInt64? {
         for (index, container) in order.enumerated() {
             let party = lines[container]?.order.first { mayHave($0, of: container) }

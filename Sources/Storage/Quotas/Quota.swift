@@ -1,40 +1,42 @@
 package import RelayModel
 
-/// How much of a thing a container, or one user or database of it, may have.
+/// A limit on what a container, or one user or database of it, may have.
 ///
-/// What a store has beyond a quota, because the quota was lowered, stays; it grows no more.
+/// If a quota is lowered below the current use, existing things stay, and no more can be added.
 package enum Quota: String, Sendable, Hashable, CaseIterable {
     /// Active subscriptions.
     case subscriptions
-    /// Bytes of their stored form.
+    /// Bytes of the stored form of the container's subscriptions.
     case subscriptionBytes
     /// Active subscriptions of one user, in all databases.
     case userSubscriptions
-    /// Bytes of their stored form.
+    /// Bytes of the stored form of one user's subscriptions.
     case userSubscriptionBytes
     /// Registered devices.
     case devices
-    /// Registered devices of one user; a further one ends the one not registered for longest.
+    /// Registered devices of one user.
+    ///
+    /// A further one ends the device that was not registered for the longest time.
     case userDevices
-    /// Records that are kept.
+    /// Kept records.
     case records
-    /// Bytes of the rows of kept records, marks of deleted ones included.
+    /// Bytes of the rows of kept records, including marks of deleted records.
     case recordBytes
-    /// Records of one user: in the private database, or created in the public one.
+    /// Records of one user: in the private database, or created by the user in the public one.
     case userRecords
-    /// Bytes of their rows.
+    /// Bytes of the rows of the user's records.
     case userRecordBytes
-    /// Zones but for default ones, marks of deleted ones included.
+    /// Zones except default zones, including marks of deleted zones.
     case zones
-    /// The same of one database.
+    /// Zones of one database, counted the same way.
     case databaseZones
-    /// Queries of records at a time.
+    /// Simultaneous record queries.
     case queries
 
-    /// The largest that can be set.
+    /// The largest value that can be set.
     package static let largest = 1_000_000_000_000
 
-    /// What holds unless somebody says otherwise.
+    /// The default value.
     package var standard: Int {
         let mebibyte = 1024 * 1024
         return switch self {
@@ -54,7 +56,7 @@ package enum Quota: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// What the quota is of, in words for people.
+    /// What the quota limits, in words for people.
     package var subject: String {
         switch self {
         case .subscriptions: "subscriptions of the container"
@@ -74,21 +76,21 @@ package enum Quota: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Quotas that somebody has set; the others are as whoever comes next says.
+/// Explicitly set quotas; the others fall back to the next level (configuration, then default).
 package struct Quotas: Sendable, Hashable {
-    /// Those that are set.
+    /// The quotas that are set.
     package var limits: [Quota: Int] = [:]
 
-    /// Creates quotas of which none is set.
+    /// Creates quotas without any that are set.
     package init() {}
 
-    /// A quota: as it is set, else the standard one.
+    /// The quota's value: as set, or else the default.
     package subscript(quota: Quota) -> Int {
         get { limits[quota] ?? quota.standard }
         set { limits[quota] = newValue }
     }
 
-    /// These quotas, with what `container` sets in their place.
+    /// Returns these quotas with those of `container` replacing them.
     package func overridden(by container: Quotas) -> Quotas {
         var quotas = self
         quotas.limits.merge(container.limits) { _, own in own }
@@ -97,10 +99,12 @@ package struct Quotas: Sendable, Hashable {
 }
 
 extension Quotas {
-    /// Reads quotas, as an operator writes them and as they are stored; those that are not named
-    /// stay as they are in `before`, and `null` clears one.
+    /// Creates quotas from JSON, in the form in which operators write them and the store keeps
+    /// them.
     ///
-    /// - Throws: `JSONContractError` for an unknown member or a number that is no quota.
+    /// Quotas that are not named stay as they are in `before`, and `null` clears a quota.
+    ///
+    /// - Throws: `JSONContractError` for an unknown member or a number out of range.
     package init(
         _ reader: JSONReader, changing before: Quotas = Quotas()
     ) throws(JSONContractError) {
@@ -116,7 +120,7 @@ extension Quotas {
         }
     }
 
-    /// The quotas that are set; `nil` if none is.
+    /// The quotas that are set, or `nil` if none is.
     package var json: JSONValue? {
         var object = JSONObject()
         for quota in Quota.allCases {
@@ -126,16 +130,18 @@ extension Quotas {
     }
 }
 
-/// Something would have gone beyond a quota; nothing was written.
+/// A refusal because a write would have exceeded a quota.
+///
+/// Nothing was written.
 package struct QuotaRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// The quota.
     package var quota: Quota
-    /// What it is.
+    /// The value of the quota.
     package var limit: Int
-    /// What is used of it already.
+    /// The current use.
     package var use: Int
 
-    /// Describes a refusal.
+    /// Creates a refusal.
     package init(_ quota: Quota, limit: Int, use: Int) {
         self.quota = quota
         self.limit = limit
@@ -149,11 +155,12 @@ package struct QuotaRefusal: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// What a container has of the things that quotas are about.
+/// A container's use of its quotas.
 package struct QuotaUse: Sendable, Hashable {
-    /// What there is, by quota; of the container as a whole.
+    /// The amounts by quota, for the container as a whole.
     package var amounts: [Quota: Int] = [:]
-    /// Changes whose record was not kept, because the container had no room for one more.
+    /// The number of changes whose record was not kept because the container had no room for
+    /// another record.
     package var unkept = 0
 
     package init() {}

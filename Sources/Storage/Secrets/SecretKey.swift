@@ -1,16 +1,18 @@
 import Crypto
 import RelayModel
 
-/// A key with which the secrets of a store are encrypted: 32 bytes that only the operator has.
+/// A key that encrypts the secrets of a store: 32 bytes that only the operator has.
 package struct SecretKey: Sendable, Hashable, CustomStringConvertible {
-    /// What tells the key from others and says nothing of it: the beginning of a digest.
+    /// The identifier that distinguishes the key from others without revealing it: the beginning of
+    /// a digest.
     package let id: String
     private let bytes: [UInt8]
 
-    /// What the text of a key must be.
+    /// The required form of a key's text.
     package static let rule = "32 bytes in 64 hexadecimal digits, or in base64"
 
-    /// Reads a key as a file or the environment has it; `nil` if the text is none.
+    /// Creates a key from the text in a file or the environment, or returns `nil` if the text is
+    /// not a key.
     package init?(text: String) {
         let digits = String(text.filter { !$0.isWhitespace })
         let decoded = digits.utf8.count == 64 ? Hexadecimal.decode(digits) : Base64.decode(digits)
@@ -18,7 +20,7 @@ package struct SecretKey: Sendable, Hashable, CustomStringConvertible {
         self.init(bytes: decoded)
     }
 
-    /// Creates a key of 32 unpredictable bytes.
+    /// Creates a key from 32 unpredictable bytes, or returns `nil` for another number of bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.bytes = bytes
@@ -26,20 +28,22 @@ package struct SecretKey: Sendable, Hashable, CustomStringConvertible {
         id = Hexadecimal.encode(digest.prefix(8))
     }
 
-    /// The name of the key, and nothing of the key itself.
+    /// The identifier of the key, which reveals nothing of the key itself.
     package var description: String { "key \(id)" }
 
-    /// The key as ``init(text:)`` reads it, to be written down.
+    /// The key in the form that ``init(text:)`` reads, to be written down.
     package var text: String { Hexadecimal.encode(bytes) }
 
-    /// AES-256-GCM under a fresh nonce: nonce, ciphertext and tag, bound to `place`.
+    /// Encrypts a secret with AES-256-GCM under a fresh nonce, and returns nonce, ciphertext and
+    /// tag, bound to `place`.
     package func seal(_ secret: [UInt8], at place: String) throws -> [UInt8] {
         let box = try AES.GCM.seal(
             secret, using: SymmetricKey(data: bytes), authenticating: Array(place.utf8))
         return Array(box.nonce) + Array(box.ciphertext) + Array(box.tag)
     }
 
-    /// What ``seal(_:at:)`` took; `nil` if these are not its bytes for this key and place.
+    /// Returns the secret that ``seal(_:at:)`` encrypted, or `nil` if the bytes do not belong to
+    /// this key and place.
     package func open(_ sealed: [UInt8], at place: String) -> [UInt8]? {
         guard let box = try? AES.GCM.SealedBox(combined: sealed),
             let secret = try? AES.GCM.open(
@@ -50,6 +54,7 @@ package struct SecretKey: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension SecretKey: CustomReflectable {
-    /// Nothing: what looks into values for the sake of a message must not find the key.
+    /// A mirror that contains only the identifier, so that messages built by reflection never
+    /// contain the key.
     package var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 }

@@ -1,17 +1,17 @@
 import RelayModel
 
-/// Encrypts secrets on their way into the store, and decrypts them on their way out.
+/// Encrypts secrets that are written to the store, and decrypts them when they are read.
 ///
 /// A sealed text is `sealed:1:`, the ID of the key, a colon, and nonce, ciphertext and tag in
-/// base64url. It is bound to the place where it lies, so that nobody who can write the file can put
-/// one container's secret into another's row. Without a key texts stay as they are.
+/// base64url. It is bound to its place, so that an attacker who can write the file cannot move one
+/// container's secret to another's row. Without a key, texts stay in plain form.
 package struct SecretVault: Sendable, Hashable {
-    /// What new secrets are encrypted with; `nil` leaves them as they are.
+    /// The key that encrypts new secrets; `nil` leaves them in plain form.
     package var current: SecretKey?
-    /// What older ones may be encrypted with, while a key is replaced.
+    /// The keys that may have encrypted older secrets, while the key is being replaced.
     package var previous: [SecretKey]
 
-    /// Combines a key and those before it.
+    /// Creates a vault from the current key and its predecessors.
     package init(current: SecretKey? = nil, previous: [SecretKey] = []) {
         self.current = current
         self.previous = previous
@@ -19,16 +19,16 @@ package struct SecretVault: Sendable, Hashable {
 
     private static let prefix = "sealed:1:"
 
-    /// The text to write at `place`.
+    /// Returns the text to store at `place`.
     package func seal(_ text: String, at place: String) throws -> String {
         guard let current else { return text }
         let sealed = try current.seal(Array(text.utf8), at: place)
         return "\(Self.prefix)\(current.id):\(Base64.encodeToken(sealed))"
     }
 
-    /// The text that was written at `place`.
+    /// Returns the secret that was stored at `place`.
     ///
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if no key here opens it.
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if no key of this vault decrypts it.
     package func open(_ stored: String, at place: String) throws -> String {
         guard stored.hasPrefix(Self.prefix) else { return stored }
         let parts = stored.dropFirst(Self.prefix.count).split(separator: ":")
@@ -43,7 +43,7 @@ package struct SecretVault: Sendable, Hashable {
     }
 }
 
-/// Where secrets lie.
+/// The places to which sealed secrets are bound.
 package enum SecretPlace {
     /// A column of a container's row.
     package static func container(_ column: String, _ name: String, _ environment: String) -> String
@@ -68,6 +68,6 @@ package enum SecretPlace {
     /// The secret of session tokens.
     package static let session = "sessionSecret.secret"
 
-    /// The proof that a key is the right one.
+    /// The proof that the configured key is the right one.
     package static let proof = "secretSeal.proof"
 }

@@ -2,8 +2,8 @@ package import RelayModel
 
 /// The settings of a container in one environment.
 ///
-/// They are as large as all of them together and are handed on with every call, which would keep
-/// them a dozen times over while it waits: so what is handed on is one reference.
+/// Settings can be large, and every call passes them on. A call that waits would hold a dozen
+/// copies, so the value is a single reference.
 package struct ContainerSettings: Sendable, Hashable {
     private struct Values: Sendable, Hashable {
         var key: ContainerKey
@@ -11,7 +11,7 @@ package struct ContainerSettings: Sendable, Hashable {
         var credential: ProviderCredential?
         var certificate: ProviderCertificate?
         var userTokens: UserTokenSettings?
-        // Pushes are kept for 30 days unless said otherwise.
+        // Pushes are kept for 30 days unless the container sets another time.
         var expirationSeconds: Int64 = 30 * 86_400
         var keepsInbox = false
         var sessions: SessionSettings? = SessionSettings()
@@ -47,17 +47,21 @@ package struct ContainerSettings: Sendable, Hashable {
         get { shared.values.key }
         set { shared = shared.with(\.key, newValue) }
     }
-    /// The topics that its devices may name (APNs: bundle IDs); the first is the default.
+    /// The topics that the container's devices may name (APNs: bundle IDs).
+    ///
+    /// The first is the default.
     package var topics: [String] {
         get { shared.values.topics }
         set { shared = shared.with(\.topics, newValue) }
     }
-    /// The signing key for the push gateway; without it and ``certificate`` nothing can be sent.
+    /// The signing key for the push gateway.
+    ///
+    /// Without it and ``certificate``, nothing can be sent.
     package var credential: ProviderCredential? {
         get { shared.values.credential }
         set { shared = shared.with(\.credential, newValue) }
     }
-    /// The client certificate for the push gateway, instead of a signing key.
+    /// The client certificate for the push gateway, used instead of a signing key.
     package var certificate: ProviderCertificate? {
         get { shared.values.certificate }
         set { shared = shared.with(\.certificate, newValue) }
@@ -67,54 +71,58 @@ package struct ContainerSettings: Sendable, Hashable {
         get { shared.values.userTokens }
         set { shared = shared.with(\.userTokens, newValue) }
     }
-    /// How long the gateway keeps a push, in seconds, where the subscription does not say.
+    /// How long the gateway keeps a push, in seconds, unless the subscription says otherwise.
     package var expirationSeconds: Int64 {
         get { shared.values.expirationSeconds }
         set { shared = shared.with(\.expirationSeconds, newValue) }
     }
-    /// Whether notifications are kept in their users' inboxes.
+    /// Whether notifications are kept in the users' inboxes.
     package var keepsInbox: Bool {
         get { shared.values.keepsInbox }
         set { shared = shared.with(\.keepsInbox, newValue) }
     }
-    /// How long users' session tokens count; `nil` hands out none.
+    /// How long users' session tokens are valid; `nil` means that none are issued.
     package var sessions: SessionSettings? {
         get { shared.values.sessions }
         set { shared = shared.with(\.sessions, newValue) }
     }
-    /// What conditions may cost its changes, where that is not as the configuration says.
+    /// The cost bounds of conditions that differ from the configuration.
     package var costs: CostBounds {
         get { shared.values.costs }
         set { shared = shared.with(\.costs, newValue) }
     }
-    /// How much it may have, where that is not as the configuration says.
+    /// The quotas that differ from the configuration.
     package var quotas: Quotas {
         get { shared.values.quotas }
         set { shared = shared.with(\.quotas, newValue) }
     }
-    /// How often its keys and users may come, where that is not as the configuration says.
+    /// The request rates of keys and users that differ from the configuration.
     package var rates: RequestRates {
         get { shared.values.rates }
         set { shared = shared.with(\.rates, newValue) }
     }
 
-    /// Creates settings; pushes are kept for 30 days unless said otherwise.
+    /// Creates settings.
+    ///
+    /// Pushes are kept for 30 days unless set otherwise.
     package init(key: ContainerKey, topics: [String]) {
         shared = Shared(Values(key: key, topics: topics))
     }
 }
 
-/// How long session tokens of users count.
+/// How long users' session tokens are valid.
 ///
-/// Apple says 30 minutes, or two weeks for those who stay signed in; measured, its tokens keep
-/// working for about a day.
+/// Apple documents 30 minutes, or two weeks for users who stay signed in. In measurements its
+/// tokens work for about a day.
 package struct SessionSettings: Sendable, Hashable {
-    /// The minutes for which one token is good.
+    /// The validity of one token in minutes.
     package var minutes: Int
     /// The days after which a session ends, however often its tokens are renewed.
     package var days: Int
 
-    /// Creates settings: a token is good for a day, a session for two weeks.
+    /// Creates settings.
+    ///
+    /// By default a token is valid for a day and a session for two weeks.
     package init(minutes: Int = 1440, days: Int = 14) {
         self.minutes = minutes
         self.days = days

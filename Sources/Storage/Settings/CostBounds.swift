@@ -1,21 +1,24 @@
 package import RelayModel
 
-/// What conditions may add to a container's ordinary changes, in comparisons: the change of a
-/// record that they are not about.
+/// The maximum cost, in comparisons, that conditions may add to a container's ordinary changes.
 ///
-/// Each is 1 to ``largest``; what is `nil` is as the relay's configuration says.
+/// An ordinary change is one of a record that the conditions do not match.
+///
+/// Each bound is 1 to ``largest``. A bound that is `nil` comes from the relay's configuration.
 package struct CostBounds: Sendable, Hashable {
-    /// One condition.
+    /// The maximum cost of one condition.
     package var perPredicate: Int?
-    /// Those of one user on one record type.
+    /// The maximum cost of one user's conditions for one record type.
     package var perUser: Int?
-    /// All of one record type, equal ones counted once.
+    /// The maximum cost of all conditions for one record type, with equal ones counted once.
     package var perRecordType: Int?
 
-    /// The largest that can be set.
+    /// The largest value that can be set.
     package static let largest = 10_000_000
 
-    /// Creates bounds; without any, the configuration's count.
+    /// Creates bounds.
+    ///
+    /// Those that are `nil` come from the configuration.
     package init(perPredicate: Int? = nil, perUser: Int? = nil, perRecordType: Int? = nil) {
         self.perPredicate = perPredicate
         self.perUser = perUser
@@ -24,10 +27,12 @@ package struct CostBounds: Sendable, Hashable {
 }
 
 extension CostBounds {
-    /// Reads bounds, as an operator writes them and as they are stored; what is not named stays as
-    /// it is in `before`, and `null` clears one.
+    /// Creates bounds from JSON, in the form in which operators write them and the store keeps
+    /// them.
     ///
-    /// - Throws: `JSONContractError` for an unknown member or a bound that is none.
+    /// Bounds that are not named stay as they are in `before`, and `null` clears a bound.
+    ///
+    /// - Throws: `JSONContractError` for an unknown member or a number out of range.
     package init(
         _ reader: JSONReader, changing before: CostBounds = CostBounds()
     ) throws(JSONContractError) {
@@ -49,7 +54,7 @@ extension CostBounds {
         return Int(bound)
     }
 
-    /// The bounds that are set; `nil` if none is.
+    /// The bounds that are set, or `nil` if none is.
     package var json: JSONValue? {
         var object = JSONObject()
         object["predicate"] = perPredicate.map { .integer(Int64($0)) }

@@ -1,10 +1,10 @@
 /// A token-signing key of the gateway's provider.
 package struct ProviderCredential: Sendable, Hashable, CustomStringConvertible {
-    /// The team (APNs: ten characters).
+    /// The team ID (APNs: ten characters).
     package var teamID: String
-    /// The key (APNs: ten characters).
+    /// The key ID (APNs: ten characters).
     package var keyID: String
-    /// The ECDSA P-256 private key in PEM form: a secret.
+    /// The ECDSA P-256 private key in PEM form, which is a secret.
     package var privateKeyPEM: String
 
     package init(teamID: String, keyID: String, privateKeyPEM: String) {
@@ -13,25 +13,25 @@ package struct ProviderCredential: Sendable, Hashable, CustomStringConvertible {
         self.privateKeyPEM = privateKeyPEM
     }
 
-    /// The names without the secret.
+    /// The IDs, without the secret.
     package var description: String { "team \(teamID), key \(keyID)" }
 }
 
 /// A TLS client certificate of the gateway's provider, with its private key.
 package struct ProviderCertificate: Sendable, Hashable, CustomStringConvertible {
-    /// How the file is packed.
+    /// The format of the file.
     package enum Packing: String, Sendable, Hashable, CaseIterable {
-        /// PEM texts, certificates and key one after the other.
+        /// PEM texts: certificates and key one after the other.
         case pem
         /// A PKCS#12 file (`.p12`).
         case pkcs12
     }
 
-    /// How the file is packed.
+    /// The format of the file.
     package var packing: Packing
-    /// The file's bytes: a secret.
+    /// The file's bytes, which are a secret.
     package var bytes: [UInt8]
-    /// The passphrase of the key, empty for none: a secret.
+    /// The passphrase of the key, which is a secret; empty if there is none.
     package var passphrase: String
 
     package init(packing: Packing, bytes: [UInt8], passphrase: String) {
@@ -40,6 +40,6 @@ package struct ProviderCertificate: Sendable, Hashable, CustomStringConvertible 
         self.passphrase = passphrase
     }
 
-    /// The form without the secrets.
+    /// The format, without the secrets.
     package var description: String { "certificate (\(packing.rawValue))" }
 }

@@ -1,18 +1,20 @@
 package import RelayModel
 
-/// How often a container's keys and users may come, in requests of a second.
+/// The maximum request rates of a container's keys and users, in requests per second.
 ///
-/// What is `nil` is as the relay's configuration says; 0 is any number.
+/// A rate that is `nil` comes from the relay's configuration. The rate 0 means no limit.
 package struct RequestRates: Sendable, Hashable {
     /// The rate of each key, and of each change source.
     package var key: Int?
     /// The rate of each user.
     package var user: Int?
 
-    /// The largest that can be set.
+    /// The largest rate that can be set.
     package static let largest = 1_000_000
 
-    /// Creates rates; without any, the configuration's count.
+    /// Creates rates.
+    ///
+    /// Those that are `nil` come from the configuration.
     package init(key: Int? = nil, user: Int? = nil) {
         self.key = key
         self.user = user
@@ -20,10 +22,11 @@ package struct RequestRates: Sendable, Hashable {
 }
 
 extension RequestRates {
-    /// Reads rates, as an operator writes them and as they are stored; what is not named stays as
-    /// it is in `before`, and `null` clears one.
+    /// Creates rates from JSON, in the form in which operators write them and the store keeps them.
     ///
-    /// - Throws: `JSONContractError` for an unknown member or a number that is no rate.
+    /// Rates that are not named stay as they are in `before`, and `null` clears a rate.
+    ///
+    /// - Throws: `JSONContractError` for an unknown member or a number out of range.
     package init(
         _ reader: JSONReader, changing before: RequestRates = RequestRates()
     ) throws(JSONContractError) {
@@ -44,7 +47,7 @@ extension RequestRates {
         return Int(rate)
     }
 
-    /// The rates that are set; `nil` if none is.
+    /// The rates that are set, or `nil` if none is.
     package var json: JSONValue? {
         var object = JSONObject()
         object["key"] = key.map { .integer(Int64($0)) }

@@ -1,76 +1,88 @@
 import RelayModel
 
-/// How a store works: bounds and waits, each with a default that suits a relay on one machine.
+/// The limits and waits of a store, with defaults that suit a relay on one machine.
 package struct StoreSettings: Sendable, Hashable {
-    /// The file of a store of which nobody said where it is, in the working directory.
+    /// The default path of the store's file, in the working directory.
     package static let usualPath = "belfry.sqlite"
 
-    /// How long a commit waits for company while other callers are known to be writing.
+    /// How long a commit waits for further requests while other callers are known to be writing.
     ///
     /// A lone caller never waits.
     package var commitDelay: Duration = .milliseconds(2)
-    /// The changes in a commit beyond which it takes no further request.
+    /// The number of changes beyond which a commit takes no further request.
     package var commitChanges = 256
-    /// The same while several containers write: another's change waits for no more than these.
+    /// The same limit while several containers write, so that a container's change waits for at
+    /// most this many changes of others.
     package var commitChangesBesideOthers = 64
-    /// The changes that may wait to be written; beyond, appends are refused as overload.
+    /// The maximum number of changes that wait to be written.
+    ///
+    /// Beyond it, appends are refused as overload.
     package var waitingChanges = 16_384
-    /// The bytes of changes that may wait to be written; beyond, appends are refused as overload.
+    /// The maximum bytes of changes that wait to be written.
+    ///
+    /// Beyond it, appends are refused as overload.
     package var waitingBytes = 64 * 1024 * 1024
-    /// How many of the last entries are handed to readers of the log from memory.
+    /// The number of newest entries that readers of the log get from memory.
     package var tailEntries = 4096
     /// The bytes of stored bodies up to which entries are kept in memory.
     package var tailBytes = 16 * 1024 * 1024
-    /// How long a source position or delivery ID of a sender is remembered.
+    /// How long a sender's position or delivery ID is remembered.
     ///
     /// Senders retry for three days (Stripe, Svix).
     package var dedupeWindow: Duration = .seconds(72 * 3600)
-    /// How long a change without position and ID counts as the same as one with equal content.
+    /// How long a change without position or ID counts as a duplicate of one with equal content.
     package var contentDedupeWindow: Duration = .seconds(60)
-    /// What containers may have that set nothing of their own.
+    /// The quotas of containers that set none of their own.
     package var quotas = Quotas()
-    /// The notifications in one user's inbox; beyond, the oldest are dropped.
+    /// The maximum number of notifications in one user's inbox.
+    ///
+    /// Beyond it, the oldest are dropped.
     package var inboxPerUser = 1000
-    /// Appends are refused while the disk has less room than this, so that settling goes on.
+    /// The free disk space below which appends are refused, so that settling can continue.
     package var diskReserveBytes: UInt64 = 64 * 1024 * 1024
     /// How long a statement waits for a lock that another connection holds.
     package var busyTimeout: Duration = .seconds(5)
-    /// Connections that read beside the writer.
+    /// The number of connections that read beside the writer.
     package var readers = 5
-    /// Further connections, for those who read much; they take turns on them.
+    /// The number of further connections for long reads, which take turns on them.
     package var scanningReaders = 1
-    /// The pages by which the write-ahead log grows before the writer checkpoints.
+    /// The number of pages by which the write-ahead log grows before the writer makes a checkpoint.
     package var checkpointPages = 4000
-    /// The same while several containers write: smaller checkpoints, of which there are more, keep
-    /// nobody's change waiting for long.
+    /// The same number while several containers write.
     ///
-    /// One of a thousand pages takes 25 ms and more, with its sync.
+    /// More and smaller checkpoints keep no change waiting for long.
+    ///
+    /// A checkpoint of a thousand pages takes 25 ms or more, including its sync.
     package var checkpointPagesBesideOthers = 250
-    /// The writer starts the write-ahead log anew when it has more bytes than this, as soon as
-    /// readers let it.
+    /// The size of the write-ahead log in bytes beyond which the writer restarts it, as soon as
+    /// readers allow that.
     package var walBytes = 64 * 1024 * 1024
-    /// Files up to this size are checked page by page at start; of larger ones only the tables on
-    /// which every promise rests.
+    /// The size in bytes up to which a file is checked page by page at the start.
+    ///
+    /// In larger files only the tables on which every promise rests are checked.
     package var quickCheckBytes: UInt64 = 256 * 1024 * 1024
-    /// Files up to this size, whose pages have no checksums yet, are written anew at the start.
+    /// The size in bytes up to which a file whose pages have no checksums yet is rewritten at the
+    /// start.
     package var sealedBytes: UInt64 = 256 * 1024 * 1024
-    /// The most receipts that one query looks through, the newest first.
+    /// The maximum number of receipts that one query looks through, newest first.
     package var scannedReceipts = 1_000_000
-    /// The most pages that the file may have; 0 is no bound but the disk's.
+    /// The maximum number of pages of the file; 0 means no limit but the disk.
     package var maximumPages = 0
 
-    /// Whether a store is made where there is none.
+    /// Whether a store is created where there is none.
     package var creation = StoreCreation.whenMissing
-    /// What encrypts the secrets in the file; without a key they lie there as they are.
+    /// The vault that encrypts the secrets in the store.
+    ///
+    /// Without a key they are stored in plain form.
     package var secrets = SecretVault()
 
     package init() {}
 }
 
-/// What becomes of a path at which there is no store.
+/// What to do at a path without a store.
 package enum StoreCreation: String, Sendable, Hashable, CaseIterable {
-    /// It is refused: the disk may not be mounted, or the file may be lost.
+    /// Opening is refused, because the disk may not be mounted or the file may be lost.
     case never
-    /// A new store is made, unless something is left of an old one.
+    /// A new store is created, unless something is left of an old one.
     case whenMissing
 }

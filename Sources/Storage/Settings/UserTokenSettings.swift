@@ -1,6 +1,6 @@
 /// How an application's user tokens (JWT) are verified.
 package struct UserTokenSettings: Sendable, Hashable, CustomStringConvertible {
-    /// The shared secret of HS256 tokens; `nil` refuses them.
+    /// The shared secret of HS256 tokens; `nil` refuses such tokens.
     package var sharedSecret: String?
     /// A JSON Web Key Set with the public keys of RS256, ES256 and EdDSA tokens.
     package var keySet: String?
@@ -23,7 +23,7 @@ package struct UserTokenSettings: Sendable, Hashable, CustomStringConvertible {
         self.userClaim = userClaim
     }
 
-    /// The settings without the secret.
+    /// The settings without the shared secret.
     package var description: String {
         "\(sharedSecret == nil ? "" : "HS256 ")\(keySet == nil ? "" : "JWKS ")claim \(userClaim)"
     }

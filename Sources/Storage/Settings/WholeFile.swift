@@ -1,16 +1,18 @@
 package import FoundationEssentials
 import Glibc
 
-/// A file that is read to its end, whatever it is.
+/// Reads a file to its end, whatever kind of file it is.
 ///
-/// `Data(contentsOf:)` refuses what is no plain file, and so what a shell hands over: `<(…)` and
-/// `/dev/stdin` are pipes.
+/// `Data(contentsOf:)` refuses anything but regular files, and so refuses the pipes `<(…)` and
+/// `/dev/stdin` that a shell passes.
 package enum WholeFile {
     private static let pieceBytes = 64 * 1024
 
-    /// What is in the file at `path`, which has an end: `/dev/zero` has none.
+    /// Returns the content of the file at `path`.
     ///
-    /// - Throws: `POSIXError` if it cannot be read, as a folder cannot, or has more than `most`
+    /// The limit also ends the reading of an endless file such as `/dev/zero`.
+    ///
+    /// - Throws: `POSIXError` if the file cannot be read (a folder cannot) or has more than `most`
     ///   bytes.
     package static func bytes(at path: String, atMost most: Int) throws(POSIXError) -> [UInt8] {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
@@ -30,7 +32,7 @@ package enum WholeFile {
         }
     }
 
-    /// Why the last call of the system failed.
+    /// The error of the last system call, from `errno`.
     private static var failure: POSIXError {
         POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
     }

@@ -2,25 +2,26 @@ import Crypto
 import FoundationEssentials
 import Glibc
 
-/// A file of sections, each with its checksum, that appears whole or not at all.
+/// A file of sections, each with its checksum, that appears completely or not at all.
 ///
 /// ```
 /// | "BlfySnap" | version 4 | { length 8 | section | SHA-256 of it 32 } … | length of all ones 8 |
 /// ```
-/// It is written under another name, brought to the disk, renamed, and the directory brought to the
-/// disk; only its owner may read it, because it holds device tokens and the seeds of hashes.
+/// The file is written under another name, synced and renamed, and then the directory is synced.
+/// Only the owner may read the file, because it holds device tokens and the seeds of hashes.
 package enum SnapshotFile {
     private static let magic = Array("BlfySnap".utf8)
     private static let version: UInt32 = 1
     private static let end = UInt64.max
-    /// Bytes that are written at a time.
+    /// The number of bytes written at a time.
     private static let portion = 4 << 20
 
-    /// Writes the file at `path`; blocks.
+    /// Writes the file at `path`, blocking.
     ///
     /// `onPortion` is called after each portion and each step, for tests of crashes.
     ///
-    /// - Throws: ``SnapshotFailure`` if it could not be brought to the disk; then there is none.
+    /// - Throws: ``SnapshotFailure`` if the file could not be written durably. Then there is no new
+    ///   file.
     package static func write(
         _ sections: [[UInt8]], to path: String, onPortion: () -> Void = {}
     ) throws {
@@ -76,19 +77,18 @@ package enum SnapshotFile {
         guard fsync(descriptor) == 0 else { throw SnapshotFailure("cannot sync", errno) }
     }
 
-    /// Reads the sections of a file one by one; blocks.
+    /// Reads the sections of a file one by one, blocking, with one section in memory at a time.
     ///
     /// Not safe for concurrent use.
-    ///
-    /// One section is in memory at a time.
     package final class Reading {
         private let descriptor: Int32
         private let size: Int
         private var offset = 0
 
-        /// Opens the file at `path`; `nil` if there is none.
+        /// Opens the file at `path`, or returns `nil` if there is none.
         ///
-        /// - Throws: ``SnapshotFailure`` if it cannot be read, or is of another kind or version.
+        /// - Throws: ``SnapshotFailure`` if the file cannot be read, or has another format or
+        ///   version.
         package init?(_ path: String) throws {
             descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
             guard descriptor >= 0 else {
@@ -110,9 +110,9 @@ package enum SnapshotFile {
             Glibc.close(descriptor)
         }
 
-        /// The next section; `nil` at the end.
+        /// Returns the next section, or `nil` at the end.
         ///
-        /// - Throws: ``SnapshotFailure`` if it is cut off or its checksum does not fit.
+        /// - Throws: ``SnapshotFailure`` if the section is cut off or its checksum does not match.
         package func next() throws -> [UInt8]? {
             let length = try take(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             if length == SnapshotFile.end {
@@ -143,8 +143,8 @@ package enum SnapshotFile {
         }
     }
 
-    /// Removes the files whose paths begin with `stem`, other than the one to keep: snapshots of a
-    /// store, and drafts of any.
+    /// Removes the files whose paths begin with `stem`, except `kept`: snapshots of a store, and
+    /// drafts.
     package static func removeAll(stem: String, except kept: String?) {
         let url = URL(filePath: stem)
         let directory = url.deletingLastPathComponent()
@@ -155,19 +155,19 @@ package enum SnapshotFile {
         }
     }
 
-    /// The bytes of the file at `path`; 0 if there is none.
+    /// Returns the size of the file at `path` in bytes, or 0 if there is none.
     package static func size(of path: String) -> Int {
         var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_size) : 0
     }
 }
 
-/// Says why a snapshot could not be written or read.
+/// The reason why a snapshot could not be written or read.
 package struct SnapshotFailure: Error, Sendable, Hashable, CustomStringConvertible {
     /// The reason, as a clause.
     package let description: String
 
-    /// Says why.
+    /// Creates a failure from a reason and, if given, a system error code.
     package init(_ reason: String, _ code: Int32? = nil) {
         let detail = code.map { ": " + String(cString: strerror($0)) } ?? ""
         description = reason + detail

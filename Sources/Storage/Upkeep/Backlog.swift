@@ -1,21 +1,22 @@
 package import RelayModel
 
-/// How much room the store takes, and how much there is.
+/// The space that the store takes, and the space that is left.
 package struct StoreFootprint: Sendable, Hashable {
     /// The size of the database file in bytes.
     package var fileBytes: Int
     /// The size of the write-ahead log in bytes.
     package var walBytes: Int
-    /// The room on the disk in bytes, as far as it is known.
+    /// The free space on the disk in bytes, if it is known.
     package var freeBytes: UInt64?
-    /// How many more files the disk holds, as far as that is known and bounded.
+    /// The number of further files that the disk can hold, if that is known and limited.
     package var freeFiles: UInt64?
-    /// How many relays there are, the owner and who stands by; `nil` where there can be one only.
+    /// The number of relays of the store, the owner and those that stand by; `nil` if there can be
+    /// only one.
     package var nodes: Int?
-    /// What other relays of the store have set otherwise than this one, a sentence for each.
+    /// The settings in which other relays of the store differ from this one, one sentence each.
     package var disagreements: [String] = []
 
-    /// Collects sizes.
+    /// Creates a footprint.
     package init(fileBytes: Int, walBytes: Int, freeBytes: UInt64?) {
         self.fileBytes = fileBytes
         self.walBytes = walBytes
@@ -23,22 +24,24 @@ package struct StoreFootprint: Sendable, Hashable {
     }
 }
 
-/// What is owed besides the log.
+/// The owed work besides the log.
 package struct Backlog: Sendable, Hashable {
-    /// Deliveries that wait to be tried again.
+    /// The number of retries.
     package var retries: Int
-    /// Ranges of huge fan-outs that are not settled, and the subscriptions in them.
+    /// The number of unsettled ranges of very large fan-outs.
     package var ranges: Int
     /// The subscriptions in those ranges.
     package var rangeSubscriptions: Int
-    /// Changes of the log that could not be read, and ranges that could not be worked.
+    /// The number of changes of the log that could not be read, and of ranges that could not be
+    /// worked.
     package var quarantined: Int
-    /// The one of these that came last.
+    /// The latest change that was set aside.
     package var newestSetAside: SetAsideChange?
-    /// Changes whose record was not kept, because a quota was reached; since the store was made.
+    /// The number of changes whose record was not kept because a quota was reached, since the store
+    /// was created.
     package var unkept = 0
 
-    /// Collects counts.
+    /// Creates a backlog.
     package init(retries: Int, ranges: Int, rangeSubscriptions: Int, quarantined: Int) {
         self.retries = retries
         self.ranges = ranges
@@ -47,16 +50,17 @@ package struct Backlog: Sendable, Hashable {
     }
 }
 
-/// A change of the log that was set aside, or whose range was: it fires nothing, or not all.
+/// A change that was set aside and fires nothing, or of which a range was set aside, so that it
+/// fires only in part.
 package struct SetAsideChange: Sendable, Hashable {
-    /// Whose change it is.
+    /// The container of the change.
     package let container: ContainerKey
-    /// Its place in the log.
+    /// The position of the change.
     package let position: LogPosition
-    /// Why; nothing of what it holds.
+    /// The reason, without any of the change's content.
     package let reason: String
 
-    /// Collects what is known of it.
+    /// Creates a description of the change.
     package init(container: ContainerKey, position: LogPosition, reason: String) {
         self.container = container
         self.position = position
@@ -64,16 +68,16 @@ package struct SetAsideChange: Sendable, Hashable {
     }
 }
 
-/// What one container owes besides the log.
+/// The owed work of one container besides the log.
 package struct ContainerBacklog: Sendable, Hashable {
     /// The container.
     package var container: ContainerKey
-    /// Deliveries that wait to be tried again.
+    /// The number of retries.
     package var retries: Int
-    /// The subscriptions in ranges of huge fan-outs that are not settled.
+    /// The number of subscriptions in unsettled ranges.
     package var rangeSubscriptions: Int
 
-    /// Collects counts.
+    /// Creates a backlog.
     package init(container: ContainerKey, retries: Int, rangeSubscriptions: Int) {
         self.container = container
         self.retries = retries

@@ -1,28 +1,32 @@
 package import RelayModel
 
-/// What has become of the deliveries of one container: the two sides of the conservation law.
+/// The account of one container's deliveries: the two sides of the conservation law.
 package struct DeliveryAccount: Sendable, Hashable {
     /// The container and environment.
     package var container: ContainerKey
-    /// Deliveries that the progress or a range has passed: each was sent, or has become a row.
+    /// The number of deliveries that the progress or a range has passed.
+    ///
+    /// Each was sent or has become a row.
     package var owed: Int
-    /// Deliveries that the gateway accepted.
+    /// The number of deliveries that the gateway accepted.
     package var delivered: Int
-    /// What waits to be tried again: rows, and what digests count.
+    /// The number of pending deliveries: retries, and those counted by open digests.
     package var pending: Int
-    /// Deliveries that were told together with others, by the delivery of one of them.
+    /// The number of deliveries that were told together with others, by the delivery of one of
+    /// them.
     package var folded = 0
-    /// Deliveries that were not pushed, because their devices were told over their connections.
+    /// The number of deliveries not pushed because their devices were told over their connections.
     package var seen = 0
-    /// Subscriptions in open ranges: what these owe is not computed yet, so that it stands on both
-    /// sides, owed and pending.
+    /// The number of subscriptions in open ranges.
+    ///
+    /// What they owe is not computed yet, so it would stand on both sides, as owed and as pending.
     package var waitingInRanges = 0
-    /// Dead letters that are kept.
+    /// The number of kept dead letters.
     package var deadLetters: Int
-    /// Dead letters that an operator dropped or that outlived their retention.
+    /// The number of dead letters that an operator dropped or that exceeded their retention.
     package var dropped: Int
 
-    /// Collects the two sides.
+    /// Creates an account.
     package init(
         container: ContainerKey, owed: Int, delivered: Int, pending: Int, folded: Int = 0,
         seen: Int = 0, waitingInRanges: Int = 0, deadLetters: Int, dropped: Int
@@ -38,10 +42,10 @@ package struct DeliveryAccount: Sendable, Hashable {
         self.dropped = dropped
     }
 
-    /// `owed` − (`delivered` + `pending` + `folded` + `seen` + `deadLetters` + `dropped`): it is
-    /// always 0.
+    /// The difference `owed` − (`delivered` + `pending` + `folded` + `seen` + `deadLetters` +
+    /// `dropped`), which is always 0.
     ///
-    /// Above 0, deliveries have vanished; below, some are counted twice.
+    /// Above 0, deliveries have been lost. Below 0, some are counted twice.
     package var difference: Int {
         owed - delivered - pending - folded - seen - deadLetters - dropped
     }
