@@ -1,12 +1,12 @@
 extension Database {
-    /// Deletes the rows of a table that `selection`, what follows its name in a question, finds;
-    /// `key` are the columns of its primary key.
+    /// Deletes the rows of a table that `selection` finds, and returns their number.
     ///
-    /// It returns how many they are.
+    /// `selection` is the part of a query after the table's name. `key` lists the columns of the
+    /// primary key.
     ///
-    /// Of several columns that are compared together with what a question finds, SQLite looks the
-    /// rows up by the first alone, and reads all of a container for a few of them: there each goes
-    /// by itself, which waits for nobody.
+    /// When SQLite compares several columns with the result of a subquery, it uses the index for
+    /// the first column only and would read all of a container for a few rows. So on SQLite each
+    /// row is deleted by a statement of its own, which costs no round trip.
     func deleteRows(
         of table: String, by key: [String], _ selection: String, _ arguments: StatementArguments
     ) throws -> Int {

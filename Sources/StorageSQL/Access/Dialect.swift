@@ -1,18 +1,21 @@
-/// What the engines say in different words.
+/// The differences between the engines' SQL.
 ///
-/// Statements are written once, as SQLite takes them and in what both understand: a conflict names
-/// its target, a table's own columns have its name in `DO UPDATE`, what stands in `FROM (…)` has a
-/// name, truths are compared with 0 or 1. The little that is left is respelled.
+/// Statements are written once, in SQLite's form and with constructs that both engines understand:
+/// a conflict clause names its target, a table's own columns are qualified in `DO UPDATE`, a
+/// subquery in `FROM (…)` has a name, and truth values are compared with 0 or 1. The remaining
+/// differences are respelled.
 package enum Dialect: Sendable, Hashable {
     case sqlite
     case postgresql
 
-    /// The statement in the words of the engine; whoever prepares it does so once for each text.
+    /// Returns the statement in the engine's SQL.
     ///
-    /// For PostgreSQL parameters are `$1`, `$2`, …; the index that SQLite is to take (`INDEXED
-    /// BY`), and the order in which it is to join (`CROSS JOIN … ON`), are left to PostgreSQL's
-    /// planner; `min` and `max` of several values are `least` and `greatest`; `instr` is `strpos`,
-    /// and `user`, which is a word of its language, is quoted.
+    /// Callers that prepare statements do this once for each text.
+    ///
+    /// For PostgreSQL, parameters become `$1`, `$2`, …; SQLite's index hints (`INDEXED BY`) and
+    /// forced join order (`CROSS JOIN … ON`) are dropped and left to PostgreSQL's planner; `min`
+    /// and `max` of several values become `least` and `greatest`; `instr` becomes `strpos`; and
+    /// `user`, which is a reserved word, is quoted.
     package func spelled(_ sql: String) -> String {
         switch self {
         case .sqlite: sql
@@ -20,7 +23,7 @@ package enum Dialect: Sendable, Hashable {
         }
     }
 
-    /// How many bytes a column's text has.
+    /// Returns the expression for the size of a column's text in bytes.
     func bytes(of column: String) -> String {
         switch self {
         case .sqlite: "length(CAST(\(column) AS BLOB))"
@@ -28,10 +31,11 @@ package enum Dialect: Sendable, Hashable {
         }
     }
 
-    /// The condition that a column is one of what a question finds.
+    /// Returns the condition that a column is in the result of a subquery.
     ///
-    /// PostgreSQL is to ask it first: of rows that two columns bound, as those around a place, its
-    /// planner takes a quarter of the table for found, and would read all of it beside them.
+    /// PostgreSQL must run the subquery first. If two conditions bound a column, as around a
+    /// position, its planner estimates that a quarter of the table matches, and would read all of
+    /// it.
     func isAmong(_ column: String, _ question: String) -> String {
         switch self {
         case .sqlite: "\(column) IN (\(question))"
@@ -39,7 +43,8 @@ package enum Dialect: Sendable, Hashable {
         }
     }
 
-    /// The last number that the database has given to a row of a table; NULL if it has given none.
+    /// Returns the expression for the last number that the database assigned to a row of a table;
+    /// NULL if it assigned none.
     func lastNumber(of column: String, in table: String) -> String {
         switch self {
         case .sqlite: "(SELECT seq FROM sqlite_sequence WHERE name = '\(table)')"
@@ -51,7 +56,8 @@ package enum Dialect: Sendable, Hashable {
         }
     }
 
-    /// What the database calls its own history, which is another one once a copy of it goes on.
+    /// The expression for the server's timeline, which changes when a copy of the server continues
+    /// on its own.
     var timeline: String {
         switch self {
         case .sqlite: "''"

@@ -1,24 +1,25 @@
 extension Statement {
-    /// The rows, for whoever reads all of them, or the only one.
+    /// Returns a cursor for callers that read all rows, or the only one.
     func rows(_ arguments: StatementArguments) throws -> RowCursor {
         RowCursor(try prepared.query(arguments.values))
     }
 
-    /// The rows, for whoever may stop before the last.
+    /// Returns a cursor for callers that may stop before the last row.
     func walk(_ arguments: StatementArguments) throws -> RowCursor {
         RowCursor(try prepared.walk(arguments.values))
     }
 }
 
 extension Row {
-    /// The rows that a statement finds, one after the other, as far as they are read.
+    /// Returns a cursor over the rows of a statement, for callers that may stop before the last
+    /// row.
     package static func fetchCursor(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> RowCursor {
         try statement.walk(arguments)
     }
 
-    /// All rows that a statement finds.
+    /// Returns all rows of a statement.
     package static func fetchAll(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> [Row] {
@@ -28,15 +29,15 @@ extension Row {
         return rows
     }
 
-    /// The first row that a statement finds.
+    /// Returns the first row of a statement.
     package static func fetchOne(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> Row? {
         try statement.rows(arguments).next()?.copy()
     }
 
-    /// The first row that a statement finds with each of several sets of arguments, which costs as
-    /// good as no waiting more than one does.
+    /// Returns the first row of a statement for each of several sets of arguments, with hardly more
+    /// waiting than for one set.
     package static func fetchFirsts(
         _ statement: Statement, arguments: [StatementArguments]
     ) throws -> [Row?] {
@@ -47,8 +48,10 @@ extension Row {
         return found
     }
 
-    /// All rows that a statement finds with each of several sets of arguments, of which each finds
-    /// few; as ``fetchFirsts(_:arguments:)``.
+    /// Returns all rows of a statement for each of several sets of arguments, each of which finds
+    /// few rows.
+    ///
+    /// See ``fetchFirsts(_:arguments:)``.
     package static func fetchAlls(
         _ statement: Statement, arguments: [StatementArguments]
     ) throws -> [[Row]] {
@@ -83,7 +86,7 @@ extension Row {
 package struct ValueCursor<Value: ColumnValue> {
     let rows: RowCursor
 
-    /// The next value; `nil` if there are no more.
+    /// Returns the next value, or `nil` if there are no more.
     package func next() throws -> Value? {
         guard let row = try rows.next() else { return nil }
         return row[0] as Value
@@ -91,14 +94,14 @@ package struct ValueCursor<Value: ColumnValue> {
 }
 
 extension ColumnValue {
-    /// The values in the first column, one after the other, as far as they are read.
+    /// Returns a cursor over the values in the first column, for callers that may stop early.
     package static func fetchCursor(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> ValueCursor<Self> {
         ValueCursor(rows: try statement.walk(arguments))
     }
 
-    /// The values in the first column.
+    /// Returns the values in the first column.
     package static func fetchAll(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> [Self] {
@@ -108,7 +111,8 @@ extension ColumnValue {
         return values
     }
 
-    /// The value in the first column of the first row; `nil` if there is no row, or NULL in it.
+    /// Returns the value in the first column of the first row, or `nil` if there is no row or the
+    /// value is NULL.
     package static func fetchOne(
         _ statement: Statement, arguments: StatementArguments = []
     ) throws -> Self? {

@@ -1,6 +1,8 @@
-/// Respells a statement for PostgreSQL, word by word; quoted texts stay as they are.
+/// Respells a statement for PostgreSQL word by word.
+///
+/// Quoted texts stay unchanged.
 struct PostgresSpelling {
-    /// The statement in PostgreSQL's words.
+    /// The statement in PostgreSQL's SQL.
     let text: String
 
     init(_ sql: String) {
@@ -9,14 +11,16 @@ struct PostgresSpelling {
         text = words.joined()
     }
 
-    /// Names, numbers and quoted texts as a whole, and everything between them byte by byte.
+    /// Returns names, numbers and quoted texts as whole words, and everything else scalar by
+    /// scalar.
     private static func words(of sql: String) -> [String] {
         var words: [String] = []
         var rest = Substring(sql)
         while let first = rest.unicodeScalars.first {
             let word: Substring
             if first == "'" || first == "\"" {
-                // A quote within is doubled, and begins the next quoted word at once.
+                // A quote within a text is doubled, so the second one simply begins the next quoted
+                // word.
                 let inner = rest.dropFirst()
                 let end = inner.firstIndex(of: Character(first)) ?? inner.endIndex
                 word = rest[..<(end < inner.endIndex ? inner.index(after: end) : end)]
@@ -57,7 +61,7 @@ struct PostgresSpelling {
         }
     }
 
-    /// Takes away that many words from `index` on, with the spaces after them.
+    /// Removes `count` words from `index` on, with the spaces after them.
     private static func drop(_ count: Int, at index: Int, in words: inout [String]) {
         var left = count
         var place = index
@@ -68,7 +72,7 @@ struct PostgresSpelling {
         }
     }
 
-    /// Whether more than one value stands between the parentheses after `index`.
+    /// Returns whether the parentheses after `index` contain more than one value.
     private static func hasSeveral(after index: Int, in words: [String]) -> Bool {
         var depth = 0
         for word in words[(index + 1)...] {
@@ -88,7 +92,7 @@ struct PostgresSpelling {
         words[..<index].last { !$0.allSatisfy(\.isWhitespace) } == word
     }
 
-    /// `LIMIT -1` is no limit to SQLite.
+    /// Replaces `LIMIT -1`, which means no limit in SQLite, by `LIMIT ALL`.
     private static func limitAll(_ index: Int, _ words: inout [String]) {
         words[index] = "ALL"
         if index + 1 < words.endIndex { words[index + 1] = "" }

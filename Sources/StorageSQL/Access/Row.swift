@@ -2,7 +2,7 @@ import RelayModel
 
 /// One row of a result.
 package struct Row {
-    /// The engine's side of it.
+    /// The engine's columns.
     package let columns: any SQLColumns
 
     package init(_ columns: any SQLColumns) {
@@ -12,19 +12,19 @@ package struct Row {
     /// The names of the columns, in order.
     package var columnNames: [String] { columns.names.names }
 
-    /// Whether there is a column with a name.
+    /// Returns whether there is a column with a name.
     package func hasColumn(_ name: String) -> Bool { columns.names.index(of: name) != nil }
 
-    /// What a column holds.
+    /// Reads the column at an index.
     ///
-    /// - Precondition: It is not NULL, unless an optional is asked for.
+    /// - Precondition: The value is not NULL, unless `Value` is optional.
     package subscript<Value: ColumnValue>(_ index: Int) -> Value {
         Value.read(columns, at: index)
     }
 
-    /// What the first column with a name holds.
+    /// Reads the first column with a name.
     ///
-    /// - Precondition: It is there; and it is not NULL, unless an optional is asked for.
+    /// - Precondition: The column exists, and its value is not NULL unless `Value` is optional.
     package subscript<Value: ColumnValue>(_ name: String) -> Value {
         guard let index = columns.names.index(of: name) else {
             preconditionFailure("no column \(name) among \(columnNames)")
@@ -32,7 +32,7 @@ package struct Row {
         return Value.read(columns, at: index)
     }
 
-    /// The text in a column; `nil` if it is NULL or a number.
+    /// Returns the text in a column, or `nil` if the value is NULL or a number.
     package func text(at index: Int) -> String? {
         switch columns.value(at: index) {
         case .text(let text): text
@@ -41,24 +41,29 @@ package struct Row {
         }
     }
 
-    /// The text in the first column with a name; `nil` if it is NULL or a number.
+    /// Returns the text in the first column with a name, or `nil` if there is none or its value is
+    /// NULL or a number.
     package func text(of name: String) -> String? {
         columns.names.index(of: name).flatMap(text(at:))
     }
 
-    /// The bytes of texts and blobs in these columns, without reading them; 0 for a column that is
-    /// not there.
+    /// Returns the total size of the texts and blobs in these columns in bytes, without reading
+    /// them.
+    ///
+    /// A column that does not exist counts 0.
     package func bytes(of names: String...) -> Int {
         names.reduce(0) { total, name in
             total + (columns.names.index(of: name).map(columns.size(at:)) ?? 0)
         }
     }
 
-    /// The row for longer than until the next one.
+    /// Returns a copy of the row that stays valid after the cursor moves on.
     package func copy() -> Row { Row(columns.copy()) }
 }
 
-/// The rows of a result, of which one at a time is in memory, or on the way.
+/// The rows of a result.
+///
+/// At most a few of them are in memory at a time.
 package final class RowCursor {
     private let rows: any SQLRows
     private let row: Row
@@ -69,7 +74,8 @@ package final class RowCursor {
         row = Row(rows)
     }
 
-    /// The next row, which is good until the one after it; `nil` if there are no more.
+    /// Returns the next row, which is valid until the following call, or `nil` if there are no
+    /// more.
     package func next() throws -> Row? {
         guard !isDone else { return nil }
         if try rows.next() { return row }

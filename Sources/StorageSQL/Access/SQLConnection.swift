@@ -1,129 +1,148 @@
 package import FoundationEssentials
 import Synchronization
 
-/// What an engine gives the shared steps: a connection, within one transaction of it.
+/// A connection that an engine gives to the shared steps, within one transaction.
 ///
-/// One thread uses it at a time, and nobody keeps it beyond the closure that it was handed to.
-/// Statements are written as both engines understand them; where they do not, a ``Dialect`` says
-/// how. Parameters are `?` or `?1`, `?2`, …, never mixed in one statement; an engine with another
-/// notation translates them, outside of quoted texts.
+/// One thread at a time uses it, and no code keeps it beyond the closure that received it.
+/// Statements use SQL that both engines understand; where they differ, a ``Dialect`` provides the
+/// text. Parameters are `?` or `?1`, `?2`, …, never mixed in one statement. An engine with another
+/// notation translates them, except in quoted texts.
 ///
-/// An engine may keep an execution that nobody asks the result of, and send it with the next
-/// statement that is asked for one, or at the end of the transaction: so that a failure may be
-/// thrown later than where it arose, but never after the commit.
+/// An engine may defer a statement whose result is not requested, and send it with the next
+/// statement whose result is, or at the end of the transaction. So a failure may be thrown later
+/// than it arose, but never after the commit.
 package protocol SQLConnection: AnyObject {
-    /// How its engine says what engines say differently.
+    /// The engine's dialect.
     var dialect: Dialect { get }
 
-    /// Whether a transaction is open; an engine that undoes everything after certain failures says
-    /// so here.
+    /// Whether a transaction is open.
+    ///
+    /// An engine that rolls the whole transaction back after certain failures reports it here.
     var isInsideTransaction: Bool { get }
 
-    /// Prepares a statement, one and not several.
+    /// Prepares a single statement.
     ///
-    /// `keeping` it, the same text is prepared once; it must not be run again while its rows are
-    /// read.
+    /// With `keeping`, the same text is prepared only once. Such a statement must not be run again
+    /// while its rows are being read.
     func prepare(_ sql: String, keeping: Bool) throws -> any SQLStatement
 
-    /// Has all run that was kept, and throws what failed of it: before a savepoint is given up, so
-    /// that a failure is told to whom it belongs.
+    /// Runs all deferred statements and throws their failures.
+    ///
+    /// It is called before a savepoint is released, so that a failure is attributed to the request
+    /// that caused it.
     func settle() throws
 }
 
-/// A statement that was prepared.
+/// A prepared statement.
 ///
-/// Each call has as many arguments as the statement has parameters.
+/// Each call passes as many arguments as the statement has parameters.
 package protocol SQLStatement: AnyObject {
-    /// Runs it; the engine may do so later, with the next that is asked for a result.
+    /// Runs the statement.
+    ///
+    /// The engine may defer it until the next statement whose result is requested.
     func execute(_ arguments: [SQLValue]) throws
 
-    /// Runs it now, after all that was kept; returns how many rows it inserted, changed or deleted.
+    /// Runs the statement now, after all deferred ones, and returns the number of inserted, changed
+    /// or deleted rows.
     func executeCounting(_ arguments: [SQLValue]) throws -> Int
 
-    /// Runs it now, after all that was kept, and reads what it finds, or returns (`RETURNING`).
+    /// Runs the statement now, after all deferred ones, and returns the rows that it finds or
+    /// returns (`RETURNING`).
     ///
-    /// Whatever it writes is written whole, also if the rows are not read to their end.
+    /// All its writes are done, even if the rows are not read to the end.
     func query(_ arguments: [SQLValue]) throws -> any SQLRows
 
-    /// Runs it now, after all that was kept, with each of several sets of arguments, one after the
-    /// other, and hands over what each finds, or returns, with its number.
+    /// Runs the statement now, after all deferred ones, with each of several sets of arguments in
+    /// order, and passes the rows of each to `take` with the number of the set.
     ///
-    /// The rows are good until the next are handed over; an engine that waits for each answer asks
-    /// for many at a time.
+    /// The rows are valid until the next call of `take`. An engine with round trips sends many sets
+    /// at a time.
     func queryEach(
         _ arguments: [[SQLValue]], _ take: (_ number: Int, _ rows: any SQLRows) throws -> Void
     ) throws
 
-    /// Runs it now, after all that was kept, for whoever may stop long before the last row: within
-    /// a transaction no more is found and in memory than some rows beyond those that are read.
+    /// Runs the statement now, after all deferred ones, for a caller that may stop long before the
+    /// last row.
     ///
-    /// It only reads, and its rows are good until the transaction ends.
+    /// Within a transaction, only some rows beyond those already read are computed and in memory.
+    ///
+    /// The statement must only read, and its rows are valid until the transaction ends.
     func walk(_ arguments: [SQLValue]) throws -> any SQLRows
 }
 
 extension SQLStatement {
-    /// Where nobody waits for answers, nothing is different.
+    /// Runs the query once for each set.
+    ///
+    /// This suffices for an engine without round trips.
     package func queryEach(
         _ arguments: [[SQLValue]], _ take: (_ number: Int, _ rows: any SQLRows) throws -> Void
     ) throws {
         for (number, values) in arguments.enumerated() { try take(number, try query(values)) }
     }
 
-    /// Where rows are found one by one anyway, nothing is different.
+    /// Runs a plain query.
+    ///
+    /// This suffices for an engine that computes rows one by one.
     package func walk(_ arguments: [SQLValue]) throws -> any SQLRows { try query(arguments) }
 }
 
 /// The columns of one row.
 ///
-/// Columns are counted from 0. Reading converts where the kinds are others: numbers of every type,
-/// sums and truths (`EXISTS …`) are read by `integer` and `real`.
+/// Columns are counted from 0. Reading converts between kinds: `integer` and `real` read numbers of
+/// every type, sums, and truth values (`EXISTS …`).
 package protocol SQLColumns: AnyObject {
-    /// What the columns are called.
+    /// The names of the columns.
     var names: ColumnNames { get }
 
-    /// Whether a column is NULL.
+    /// Returns whether a column is NULL.
     func isNull(at index: Int) -> Bool
-    /// A whole number; truth is 1.
+    /// Reads an integer; true reads as 1.
     func integer(at index: Int) -> Int64
-    /// A number.
+    /// Reads a floating-point number.
     func real(at index: Int) -> Double
-    /// A text.
+    /// Reads a text.
     func text(at index: Int) -> String
-    /// Bytes, or those of a text.
+    /// Reads a blob, or the bytes of a text.
     func bytes(at index: Int) -> Data
-    /// How many bytes the text or blob has; 0 for NULL.
+    /// Returns the size of a text or blob in bytes; 0 for NULL.
     func size(at index: Int) -> Int
-    /// The value as it is kept; of NULL the kind does not matter.
+    /// Returns the value as it is stored.
+    ///
+    /// For NULL, the kind is arbitrary.
     func value(at index: Int) -> SQLValue
 
-    /// The row as it is, for longer than until the next one.
+    /// Returns a copy of the row that stays valid after the cursor moves on.
     func copy() -> any SQLColumns
 }
 
-/// The rows of a result, one after the other: its columns are those of the current row.
+/// The rows of a result.
+///
+/// The columns are those of the current row.
 package protocol SQLRows: SQLColumns {
-    /// Goes on to the next row, or the first; says whether there is one.
+    /// Advances to the next row, or to the first, and returns whether there is one.
     func next() throws -> Bool
 }
 
-/// A failure of an engine, as opposed to a refusal or a finding of Belfry's own.
+/// A failure of the engine, as opposed to a refusal or finding of Belfry itself.
 package protocol SQLFailure: Error {}
 
-/// What the columns of a result are called.
+/// The names of a result's columns.
 package final class ColumnNames: Sendable {
     /// The names, in order.
     package let names: [String]
-    /// Where names stand that the engine spells otherwise: as many as statements ask for.
+    /// The indexes of names that the engine spells differently, cached; there are only as many as
+    /// the statements use.
     private let others = Mutex<[String: Int?]>([:])
 
     package init(_ names: [String]) {
         self.names = names
     }
 
-    /// The first column with a name, whatever the case of its letters: PostgreSQL has small ones
-    /// only.
+    /// Returns the index of the first column with a name, ignoring case, because PostgreSQL folds
+    /// names to lower case.
     package func index(of name: String) -> Int? {
-        // Asked for each value of each row: most names are as they are spelt.
+        // This runs for each value of each row, so the common case of an equal spelling comes
+        // first.
         if let index = names.firstIndex(of: name) { return index }
         return others.withLock { others in
             if let known = others[name] { return known }
@@ -133,7 +152,9 @@ package final class ColumnNames: Sendable {
         }
     }
 
-    /// The last column with a name: what was joined comes after a table's own.
+    /// Returns the index of the last column with a name.
+    ///
+    /// Joined columns come after a table's own.
     package func lastIndex(of name: String) -> Int? {
         names.lastIndex { Self.isSame($0, name) }
     }

@@ -1,9 +1,8 @@
 package import FoundationEssentials
 
-/// What a parameter or a column holds, and of which kind.
+/// The value of a parameter or column, with its kind.
 ///
-/// A missing value knows its kind too, because PostgreSQL wants to know the type of every
-/// parameter.
+/// NULL has a kind too, because PostgreSQL needs the type of every parameter.
 package enum SQLValue: Sendable, Hashable {
     case integer(Int64)
     case real(Double)
@@ -14,19 +13,19 @@ package enum SQLValue: Sendable, Hashable {
 
 /// The four kinds of values that both engines have.
 package enum SQLKind: Sendable, Hashable {
-    /// 64 bits, signed; truth is 0 and 1.
+    /// A signed 64-bit integer; truth values are 0 and 1.
     case integer
-    /// Floating point of 64 bits.
+    /// A 64-bit floating-point number.
     case real
-    /// UTF-8, compared byte by byte.
+    /// A UTF-8 text, compared byte by byte.
     case text
-    /// Bytes as they are.
+    /// Raw bytes.
     case bytes
 }
 
-/// A type whose values are bound to parameters, and read from columns.
+/// A type whose values can be bound to parameters and read from columns.
 package protocol ColumnValue {
-    /// As which kind it is kept.
+    /// The kind under which values are stored.
     static var kind: SQLKind { get }
 
     /// The value as a parameter.
@@ -34,7 +33,7 @@ package protocol ColumnValue {
 
     /// Reads a column.
     ///
-    /// - Precondition: It is not NULL, unless the type is optional.
+    /// - Precondition: The value is not NULL, unless the type is optional.
     static func read(_ columns: any SQLColumns, at index: Int) -> Self
 }
 
@@ -49,7 +48,7 @@ extension Int64: ColumnValue {
 
 extension ColumnValue where Self: FixedWidthInteger {
     package static var kind: SQLKind { .integer }
-    /// What is beyond 64 bits with a sign is the largest or smallest that is not.
+    /// The value as a parameter, clamped to the range of a signed 64-bit integer.
     package var sqlValue: SQLValue { .integer(Int64(clamping: self)) }
 
     package static func read(_ columns: any SQLColumns, at index: Int) -> Self {
@@ -118,12 +117,12 @@ package struct StatementArguments: Sendable, Hashable, ExpressibleByArrayLiteral
         values = elements.map(\.sqlValue)
     }
 
-    /// Values as they were read.
+    /// Creates arguments from values that were read.
     init(values: [SQLValue]) {
         self.values = values
     }
 
-    /// The elements of a sequence, each a parameter.
+    /// Creates arguments from a sequence, one parameter for each element.
     package init(_ elements: some Sequence<some ColumnValue>) {
         values = elements.map(\.sqlValue)
     }

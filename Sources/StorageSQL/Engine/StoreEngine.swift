@@ -1,71 +1,73 @@
 package import Storage
 
-/// The database behind a ``RelayStore``: how it is read and written, and what only it knows.
+/// The database behind a ``RelayStore``: how to read and write it, and what is specific to it.
 ///
-/// The steps, the statements and all that a store is asked belong to the store, and are the same
-/// whatever the database is.
+/// The steps, the statements and everything that a store answers belong to ``RelayStore`` and are
+/// the same for every database.
 package protocol StoreEngine: AnyObject, Sendable {
-    /// Where the store is, for people to read; without a password.
+    /// The location of the store for people to read, without a password.
     var place: String { get }
 
-    /// Reads, of one commit, in a transaction of its own.
+    /// Runs `body` in a read transaction of its own that sees one commit.
     ///
-    /// `body` may not write. It blocks a thread, and no other reader. Damage that is found ends all
-    /// writing, because nothing more may be acknowledged on top of it.
+    /// `body` must not write. It blocks a thread, but no other reader. If it finds damage, all
+    /// writing ends, because no further change may be acknowledged on top of damage.
     ///
-    /// - Throws: What ``translated(_:)`` makes of a failure; `CancellationError` if the task is
-    ///   cancelled meanwhile.
+    /// - Throws: The translation of a failure by ``translated(_:)``; `CancellationError` if the
+    ///   task is cancelled meanwhile.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value
 
-    /// Has the requests, of one line, run in their order in the next commits, and each answered
-    /// once its own is durable; or says why it takes none of them.
+    /// Runs the requests of one line in order in the next commits and answers each one once its
+    /// commit is durable, or returns why none of them is accepted.
     ///
-    /// The engine makes the ``OpenCommit``, with the head that the log has within the transaction,
-    /// and runs requests with ``OpenCommit/run(_:_:)``. After the commit, and before any answer, it
-    /// tells the store's ``EndedDevices`` and ``LogHorizon`` what was appended.
+    /// The engine creates the ``OpenCommit`` with the log's head as of the transaction, and runs
+    /// requests with ``OpenCommit/run(_:_:)``. After the commit, and before any answer, it passes
+    /// what was appended to the store's ``EndedDevices`` and ``LogHorizon``.
     func submit(_ requests: [WriteRequest]) -> StorageError?
 
-    /// The error that a caller gets for a failure of the engine; other errors stay what they are.
+    /// Returns the error that callers get for a failure of the engine.
+    ///
+    /// Other errors are returned unchanged.
     func translated(_ error: any Error) -> any Error
 
-    /// Commits since the store was opened.
+    /// The number of commits since the store was opened.
     var commitCount: UInt64 { get }
 
-    /// Whether another process may own the store by now, and may have changed what was read of it.
+    /// Whether another process may own the store by now and may have changed what was read from it.
     var isInDoubt: Bool { get }
 
-    /// How much room the store takes.
+    /// The space that the store takes.
     var footprint: StoreFootprint { get }
 
-    /// Checks that an append may use more room; it is asked before every one.
+    /// Checks that an append may use more space; called before every append.
     ///
-    /// - Throws: ``StorageError/noRoom(_:)``.
+    /// - Throws: ``StorageError/noRoom(_:)`` if it may not.
     func checkRoom() throws(StorageError)
 
-    /// Why appends are refused for want of room at this moment; `nil` if they are not.
+    /// The reason why appends are currently refused for lack of space; `nil` if they are not.
     var shortage: String? { get }
 
-    /// Looks after the planner's statistics, where they are stale; within a commit.
+    /// Updates the planner's statistics where they are stale, within a commit.
     func optimize(_ db: Database) throws
 
-    /// Hears that the end has begun: what is written from now on has some seconds.
+    /// Notes that the shutdown has begun: from now on, writes have some seconds to finish.
     func expectEnd()
 
-    /// Takes no more requests, writes what is waiting, and closes.
+    /// Stops accepting requests, writes what is waiting, and closes.
     func end()
 
-    /// The same, and waits for it.
+    /// Does what ``end()`` does and waits until it is done.
     ///
-    /// - Returns: Why the end is not an orderly one.
+    /// - Returns: The reason if the shutdown is not orderly, or else `nil`.
     func close() async -> StorageError?
 }
 
 extension StoreEngine {
-    /// Where nobody can take the store, there is no doubt.
+    /// Always `false`, for an engine whose store no other process can take.
     package var isInDoubt: Bool { false }
 
-    /// Does nothing where nobody is waited for.
+    /// Does nothing, for an engine without waits.
     package func expectEnd() {}
 }

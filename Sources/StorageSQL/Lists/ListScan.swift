@@ -1,17 +1,21 @@
 import RelayModel
 import Storage
 
-/// Reads a page of a list row by row, and ends it when it is full or enough was looked at.
+/// Reads one page of a list row by row, and ends it when it is full or enough rows were read.
 struct ListScan {
-    /// Rows that one page looks at, whether they are listed or not: reading one takes 20 µs.
+    /// The maximum number of rows that one page reads, listed or not.
+    ///
+    /// Reading a row takes 20 µs.
     static let lookedAt = 10_000
 
     let bounds: PageBounds
     var lookedAt = Self.lookedAt
 
-    /// What `read` makes of the rows; `nil` of those that are left out.
+    /// Returns a page of the elements that `read` returns for the rows.
     ///
-    /// `place` says where a row stands.
+    /// Rows for which it returns `nil` are left out.
+    ///
+    /// `place` returns the place of a row in the list.
     func page<Element, Place>(
         of rows: RowCursor, place: (Row) throws -> Place,
         _ read: (Row) throws -> (element: Element?, bytes: Int)

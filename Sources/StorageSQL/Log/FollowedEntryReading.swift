@@ -1,10 +1,13 @@
 import RelayModel
 import Storage
 
-/// Reads entries for the follower, in one pass over the log's pages: containers are looked up once,
-/// and a change stays text.
+/// Reads entries for the follower in one pass over the log's pages.
+///
+/// Each container is looked up once, and a change stays text.
 struct FollowedEntryReading {
-    /// Bytes of bodies that are read at a time; one body is read whatever its size.
+    /// The maximum number of bytes of bodies read at a time.
+    ///
+    /// A single body is read whatever its size.
     static let maximumBytes = 8 * 1024 * 1024
 
     private let db: Database
@@ -13,9 +16,9 @@ struct FollowedEntryReading {
         self.db = db
     }
 
-    /// The entries up to the first that cannot be read, or that makes them too large.
+    /// Returns the entries up to the first one that cannot be read or that exceeds the size limit.
     ///
-    /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
+    /// - Throws: ``StorageError/unreadable(_:)`` if the first entry cannot be read.
     func entries(after position: LogPosition, limit: Int) throws -> [FollowedEntry] {
         let statement = try db.cachedStatement(
             sql: """
@@ -68,7 +71,7 @@ struct FollowedEntryReading {
 }
 
 extension Database {
-    /// The container with this number.
+    /// Returns the container with this number.
     ///
     /// - Throws: ``StorageError/damaged(path:reason:)`` if there is none.
     func containerKey(_ number: Int64) throws -> ContainerKey {

@@ -2,21 +2,22 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// What is remembered of the keys of one request, asked of the engine at once.
+/// The remembered dedupe keys for one request, fetched from the engine at once.
 ///
-/// Nobody else writes meanwhile, so that it is exact as long as it hears what the request itself
-/// remembers.
+/// No other request writes meanwhile, so the copy is exact if every key that the request itself
+/// remembers is added to it.
 struct KnownKeys {
-    /// What is remembered of a key.
+    /// The entry of a remembered key.
     struct Place {
-        /// Of the change, as it was posted.
+        /// The digest of the change as it was posted.
         let digest: Data
-        /// Where it stands in the log.
+        /// The position of the change in the log.
         let position: LogPosition
-        /// Until when the key holds.
+        /// The moment until which the key is valid.
         let rememberedUntil: Int64
 
-        /// Whether it gives way to what is said now, by the rule of ``AppendStatement/remember``.
+        /// Returns whether the entry yields to a new change with `key`, by the rule of
+        /// ``AppendStatement/remember``.
         func givesWay(to key: DedupeKey, at now: Timestamp) -> Bool {
             rememberedUntil <= now.stored
                 || key.kind == .content && digest != Data(key.digest)
@@ -25,7 +26,7 @@ struct KnownKeys {
 
     private var places: [StatementArguments: Place] = [:]
 
-    /// Looks for keys by `statement`, whose arguments are their names.
+    /// Looks up keys with `statement`, whose arguments are their names.
     init(_ names: [StatementArguments], by statement: Statement) throws {
         for (name, row) in zip(names, try Row.fetchFirsts(statement, arguments: names)) {
             guard let row else { continue }
@@ -35,7 +36,7 @@ struct KnownKeys {
         }
     }
 
-    /// What is remembered of a key, by its name.
+    /// The entry of the key with this name.
     subscript(name: StatementArguments) -> Place? {
         get { places[name] }
         set { places[name] = newValue }

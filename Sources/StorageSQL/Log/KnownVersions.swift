@@ -1,12 +1,12 @@
 import RelayModel
 import Storage
 
-/// What is noted of the versions of the records of one request, asked of the engine at once.
+/// The noted versions of the records of one request, fetched from the engine at once.
 ///
-/// Nobody else writes meanwhile, so that it is exact as long as it hears what the request itself
-/// notes.
+/// No other request writes meanwhile, so the copy is exact if every version that the request itself
+/// notes is added to it.
 struct KnownVersions {
-    /// Names a record, byte by byte as the engine does.
+    /// The identity of a record, compared byte by byte as the engine does.
     private struct Record: Hashable {
         let type: RecordType
         let address: RecordAddress
@@ -18,7 +18,7 @@ struct KnownVersions {
         }
     }
 
-    /// What is noted of a record.
+    /// The noted version of a record, with its source.
     private struct Noted {
         let source: [UInt8]
         let version: Int64?
@@ -26,8 +26,8 @@ struct KnownVersions {
 
     private var versions: [Record: Noted] = [:]
 
-    /// Looks for what is noted of the records of `changes` by `statement`, whose arguments are
-    /// their `names`.
+    /// Looks up the noted versions of the records of `changes` with `statement`, whose arguments
+    /// are their `names`.
     init(
         _ changes: [RecordChange], named names: [StatementArguments], by statement: Statement
     ) throws {
@@ -39,8 +39,8 @@ struct KnownVersions {
         }
     }
 
-    /// Whether a later version was noted of what `change` changes, by the rule of
-    /// ``AppendStatement/noteVersion``.
+    /// Returns whether a later version than that of `change` was noted for its record, by the rule
+    /// of ``AppendStatement/noteVersion``.
     func isStale(_ change: RecordChange, of source: SourceName) -> Bool {
         guard let version = change.version, let noted = versions[Record(change)],
             let last = noted.version
@@ -48,7 +48,7 @@ struct KnownVersions {
         return noted.source == Array(source.rawValue.utf8) && last > version
     }
 
-    /// Hears that the version of `change` is the one that is noted.
+    /// Records the version of `change` as the noted one.
     mutating func note(_ change: RecordChange, of source: SourceName) {
         versions[Record(change)] = Noted(
             source: Array(source.rawValue.utf8), version: change.version)

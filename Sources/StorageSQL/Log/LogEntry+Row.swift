@@ -19,7 +19,7 @@ extension LogEntry {
 }
 
 extension UnreadableEntry {
-    /// Names the entry in a row of the table `logEntry`.
+    /// Creates a description of the entry in a row of the table `logEntry`.
     init(row: Row, reason: String) {
         self.init(
             position: LogPosition(stored: row["position"]),
