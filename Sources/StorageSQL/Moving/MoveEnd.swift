@@ -1,31 +1,38 @@
 package import FoundationEssentials
 package import Storage
 
-/// One end of a move: a whole store, on one engine.
+/// One end of a move: a whole store on one engine.
 ///
-/// Whoever has it has the store alone: no relay works on it, and none gets it meanwhile. It is used
-/// by one thread at a time.
+/// The move has the store alone: no relay works on it or can open it meanwhile. One thread at a
+/// time uses it.
 package protocol MoveEnd: AnyObject {
-    /// Where the store is, for people to read; without a password.
+    /// The location of the store for people to read, without a password.
     var place: String { get }
 
-    /// Reads, of one moment.
+    /// Runs `body` in a read transaction that sees one moment.
     func read<Value>(_ body: (Database) throws -> Value) throws -> Value
 
-    /// Writes in one transaction, which is durable when this returns. No trigger fires.
+    /// Runs `body` in one write transaction, which is durable when this returns.
     ///
-    /// - Throws: Also if another process has got the store meanwhile; then nothing was written.
+    /// No trigger fires.
+    ///
+    /// - Throws: An error also if another process has taken the store meanwhile. Then nothing was
+    ///   written.
     func write<Value>(_ body: (Database) throws -> Value) throws -> Value
 
-    /// Keeps relays away from the store from this transaction on, and has a place for a
+    /// Keeps relays away from the store from this transaction on, and creates the place for a
     /// ``MoveMark``.
     func lockOut(_ db: Database) throws
 
-    /// Lets a relay have the store again from this transaction on, whose mark is gone.
+    /// Lets relays open the store again from this transaction on.
+    ///
+    /// The mark must be deleted.
     func letIn(_ db: Database) throws
 
-    /// Forgets what lies beside the store and belongs to the identity that it has: comes before
-    /// ``setIdentity(_:_:)``, and leaves a store that is what it was, whatever ends the process.
+    /// Removes what lies beside the store and belongs to its current identity.
+    ///
+    /// It is called before ``setIdentity(_:_:)``, and leaves the store usable as it was, even if
+    /// the process ends in between.
     func releaseIdentity() throws
 
     /// Gives the store another identity of 16 bytes.
@@ -34,6 +41,6 @@ package protocol MoveEnd: AnyObject {
     /// Checks the whole store as `belfry check` does.
     func check() throws -> StoreReport
 
-    /// Gives the store back.
+    /// Releases the store.
     func end() async
 }

@@ -2,28 +2,29 @@ package import FoundationEssentials
 import RelayModel
 package import Storage
 
-/// What a store says while it is moved, and after it was: no relay starts on it meanwhile.
+/// The mark that a store has while it is moved and afterwards, which keeps relays from starting on
+/// it.
 ///
-/// It lies in the table `storeMove`, which an engine has always or makes for it.
+/// It lies in the table `storeMove`, which an engine always has or creates for it.
 package struct MoveMark: Sendable, Hashable {
-    /// Which end of the move the store is.
+    /// The end of the move that the store is.
     package enum Direction: String, Sendable {
-        /// Rows come into it.
+        /// Rows are moved into the store.
         case here
-        /// Its rows went elsewhere, or are on their way.
+        /// The rows of the store were moved away, or are being moved away.
         case away
     }
 
     package let direction: Direction
-    /// The identity of the store that is moved.
+    /// The identity of the moved store.
     package let identity: Data
-    /// Where the other end is.
+    /// The location of the other end.
     package let place: String
-    /// The table of which rows were written last; empty if none was.
+    /// The table whose rows were written last; empty if none was.
     var table = ""
-    /// The key of the last of those rows; `nil` if there is none.
+    /// The key of the last written row; `nil` if there is none.
     var lastKey: [SQLValue]?
-    /// How many rows of it were written.
+    /// The number of written rows of that table.
     var rows: Int64 = 0
 
     init(_ direction: Direction, _ identity: Data, place: String) {
@@ -32,7 +33,7 @@ package struct MoveMark: Sendable, Hashable {
         self.place = place
     }
 
-    /// The mark of a store; `nil` if it has none.
+    /// Returns the mark of a store, or `nil` if it has none.
     package static func find(in db: Database) throws -> MoveMark? {
         if db.dialect == .sqlite {
             let tables = try Int.fetchOne(
@@ -54,7 +55,7 @@ package struct MoveMark: Sendable, Hashable {
         return mark
     }
 
-    /// Writes it, in place of one that is there.
+    /// Writes the mark, replacing an existing one.
     func write(_ db: Database) throws {
         try db.execute(sql: "DELETE FROM storeMove")
         try db.execute(
@@ -67,18 +68,19 @@ package struct MoveMark: Sendable, Hashable {
             ])
     }
 
-    /// What a check says first of a store into which rows come.
+    /// The first problem that a check reports about a store into which rows are still being moved.
     var incompleteness: String {
         "the rows of \(place) are being moved into it, and are not all there: run belfry move "
             + "again to finish"
     }
 
-    /// Why no relay may have the store at `path`.
+    /// Returns the error for a relay that tries to open the store at `path`.
     package func refusal(at path: String) -> StorageError {
         Self.refusal(of: direction, otherEnd: place, at: path)
     }
 
-    /// Why no relay may have the store at `path`, whose mark says this.
+    /// Returns the error for a relay that tries to open the store at `path`, whose mark has this
+    /// direction.
     package static func refusal(
         of direction: Direction, otherEnd place: String, at path: String
     ) -> StorageError {
@@ -95,7 +97,7 @@ package struct MoveMark: Sendable, Hashable {
     }
 }
 
-/// The key of a row as a text.
+/// The text form of a row's key.
 enum MoveKey {
     static func encode(_ values: [SQLValue]) throws -> String {
         try JSONValue.array(

@@ -1,6 +1,8 @@
-/// Which tables are moved, and in which order.
+/// The tables that are moved, and their order.
 package enum MovedTables {
-    /// Those whose rows are moved one by one; what a row refers to comes before it.
+    /// The tables whose rows are moved one by one.
+    ///
+    /// A table comes after those that its rows refer to.
     package static let order = [
         "container", "accesskey", "changesource", "user", "device", "subscription", "onceclaim",
         "logentry", "dedupe", "shadowrecord", "parkedchange", "progress", "receiptblock", "retry",
@@ -13,21 +15,22 @@ package enum MovedTables {
         "throttleplace", "forgottentype",
     ]
 
-    /// Those that are moved by what they say, and not by their rows: the identity, and the head.
+    /// The tables whose content is moved separately and not row by row: the identity, and the head.
     static let special: Set<String> = ["store", "shard", "shardhead"]
 
-    /// Those that belong to a store at its place: its schema, its owner, and the move itself.
+    /// The tables that belong to a store at its place: its schema, its owner, and the move itself.
     static let local: Set<String> = [
         "migration", "ownership", "commitmark", "storemove", "relaynode",
     ]
 
-    /// Those that have rows in a new store, or once a relay has looked at it.
+    /// The tables that have rows in a new store, or after a relay has opened it.
     static let seeded = ["progress", "backlog", "secretseal", "sessionsecret", "statesnapshot"]
 
-    /// Columns that are written and not compared: who opens the store counts its openings.
+    /// The columns that are written but not compared, because every opening of the store counts
+    /// them up.
     static let uncompared: Set<String> = ["progress.epoch"]
 
-    /// Tables whose rows the database numbers, as SQLite names them, and the column.
+    /// The tables whose rows the database numbers, in SQLite's spelling, with the numbered column.
     static let numbered = [
         ("container", "id"), ("user", "id"), ("device", "serial"), ("subscription", "serial"),
         ("parkedChange", "number"), ("receiptBlock", "id"), ("rangeTask", "id"), ("courier", "id"),

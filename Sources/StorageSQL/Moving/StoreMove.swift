@@ -1,25 +1,25 @@
 package import FoundationEssentials
 package import Storage
 
-/// Moves a whole store from one place to another, on whatever engines they are.
+/// Moves a whole store from one place to another, on any combination of engines.
 ///
-/// Both ends say from the beginning that they are part of a move, so that no relay starts on one.
-/// Each portion of rows is committed together with how far the move is: it may be cut off
-/// anywhere, by whatever, and goes on from there when it is run again.
+/// Both ends are marked as part of a move from the beginning, so that no relay starts on either.
+/// Each portion of rows is committed together with the progress of the move. So an interrupted move
+/// continues where it stopped when it is run again.
 package struct StoreMove {
     private let source: any MoveEnd
     private let target: any MoveEnd
     private let limits: PortionLimits
     private let tell: (MoveProgress) throws -> Void
 
-    /// Prepares a move; nothing is read or written yet.
+    /// Prepares a move without reading or writing anything yet.
     ///
     /// - Parameters:
-    ///   - source: What is moved.
-    ///   - target: Where to.
-    ///   - limits: How much is in memory at once.
-    ///   - tell: Is told after each commit and each step; what it throws ends the move, which may
-    ///     be run again.
+    ///   - source: The store to move.
+    ///   - target: The place to move it to.
+    ///   - limits: The limits of a portion in memory.
+    ///   - tell: Called after each commit and each step. An error that it throws ends the move, which
+    ///     may be run again.
     package init(
         from source: any MoveEnd, to target: any MoveEnd, limits: PortionLimits = PortionLimits(),
         tell: @escaping (MoveProgress) throws -> Void
@@ -30,14 +30,14 @@ package struct StoreMove {
         self.tell = tell
     }
 
-    /// Moves everything, compares both ends, checks the new one, and lets a relay have it.
+    /// Moves everything, compares both ends, checks the new store, and lets relays open it.
     ///
-    /// The time is that of reading the source twice, and of writing and reading the target once.
-    /// In memory is a portion of rows at most.
+    /// The time is that of reading the source twice, and of writing and reading the target once. At
+    /// most one portion of rows is in memory.
     ///
     /// - Throws: ``StorageError`` if the target is not empty, either store is part of another move
-    ///   or has another schema, or the ends differ; and what the engines throw. The source has lost
-    ///   nothing then.
+    ///   or has another schema, or the ends differ; errors of the engines. In these cases the
+    ///   source has lost nothing.
     package func run() throws -> MoveReport {
         let tables = try TableLayout.agreed(source, target)
         let mark = try begin(tables)
@@ -54,13 +54,13 @@ package struct StoreMove {
         return MoveReport(tables: sums, problems: problems)
     }
 
-    /// Makes a store that was moved a store again, with an identity of its own: what happened where
-    /// it went has used its positions.
+    /// Makes a moved store usable again, under a new identity, because the store at the other end
+    /// has meanwhile used its positions.
     ///
     /// - Parameters:
-    ///   - source: What was moved.
+    ///   - source: The store that was moved away.
     ///   - identity: 16 random bytes.
-    /// - Throws: ``StorageError`` if it was not moved.
+    /// - Throws: ``StorageError`` if the store was not moved away.
     package static func takeBack(_ source: any MoveEnd, identity: Data) throws {
         guard let mark = try source.read(MoveMark.find), mark.direction == .away else {
             throw StorageError.inaccessible(path: source.place, reason: "it was not moved away")
@@ -73,16 +73,17 @@ package struct StoreMove {
         }
     }
 
-    /// Gives a store that a server's own means have brought back an identity of its own: what came
-    /// after the copy was made has used the positions at which its log goes on.
+    /// Gives a new identity to a store that was restored by a server's own means, because the
+    /// original may have used the positions at which this log continues.
     ///
-    /// What waits keeps the identities that it has.
+    /// Deliveries that wait keep their identities.
     ///
     /// - Parameters:
     ///   - end: The store.
     ///   - identity: 16 random bytes.
-    /// - Returns: What it has, which is sound.
-    /// - Throws: ``StorageError`` if it is part of a move, or not sound; nothing was changed then.
+    /// - Returns: The report of a check, which found no problems.
+    /// - Throws: ``StorageError`` if the store is part of a move or has problems. Then nothing was
+    ///   changed.
     package static func renew(_ end: any MoveEnd, identity: Data) throws -> StoreReport {
         if let mark = try end.read(MoveMark.find) { throw mark.refusal(at: end.place) }
         let report = try end.check()
@@ -96,7 +97,8 @@ package struct StoreMove {
         return report
     }
 
-    /// No snapshot is of a store with another identity, and an older process cannot settle in it.
+    /// Changes the identity, deletes the record of the snapshot, which belongs to the old identity,
+    /// and raises the epoch, so that an older process can no longer settle.
     private static func makeAnother(_ end: any MoveEnd, _ identity: Data, _ db: Database) throws {
         try end.setIdentity(identity, db)
         try db.execute(sql: "DELETE FROM stateSnapshot")
@@ -105,7 +107,7 @@ package struct StoreMove {
 
     // MARK: Steps
 
-    /// Marks both ends; returns how far an earlier attempt has come.
+    /// Marks both ends and returns the progress of an earlier attempt.
     private func begin(_ tables: [TableLayout]) throws -> MoveMark {
         let identity = try source.read(Self.identity)
         let left = try source.read(MoveMark.find)
@@ -140,17 +142,18 @@ package struct StoreMove {
         return identity
     }
 
-    /// Sees whether what was begun at the target is this move.
+    /// Checks that the move that was begun at the target is this one.
     private func resume(_ found: MoveMark, _ identity: Data, _ left: MoveMark?) throws {
         guard found.direction == .here else { throw found.refusal(at: target.place) }
-        // A source that was taken back, or exchanged, is another by now.
+        // A source that was taken back or replaced is another store by now.
         guard found.identity == identity, left != nil || found.table.isEmpty else {
             throw StorageError.inaccessible(
                 path: target.place,
                 reason: "it has a part of what was at \(found.place), which is another store by "
                     + "now: remove it, or name another place")
         }
-        // If it was cut off before the source was marked, that may have gone elsewhere since.
+        // If the earlier attempt stopped before the source was marked, the source may have been
+        // moved elsewhere since.
         if let left, found.table.isEmpty, left.place != target.place {
             throw left.refusal(at: source.place)
         }
@@ -222,10 +225,12 @@ package struct StoreMove {
         }
     }
 
-    /// What a check of the target finds; what it finds at the source too was there before.
+    /// Returns the problems that a check finds at both ends.
+    ///
+    /// Problems of the target alone are an error.
     private func check(_ mark: MoveMark) throws -> [String] {
         try tell(MoveProgress(.checking, table: "", rows: 0))
-        // All rows are there now.
+        // All rows have been copied at this point.
         let found = try target.check().problems.filter { $0 != mark.incompleteness }
         guard !found.isEmpty else { return [] }
         let before = Set(try source.check().problems)
@@ -238,17 +243,17 @@ package struct StoreMove {
     }
 }
 
-/// How far a move is.
+/// The progress of a move.
 package struct MoveProgress: Sendable, Hashable {
-    /// What is done at the moment.
+    /// The current step.
     package enum Step: String, Sendable {
         case copying, comparing, checking
     }
 
     package let step: Step
-    /// The table, in small letters; empty if it is about none.
+    /// The table, in lower case; empty if the step is not about one table.
     package let table: String
-    /// How many rows of it are written.
+    /// The number of its rows that are written.
     package let rows: Int64
 
     init(_ step: Step, table: String, rows: Int64) {
@@ -258,7 +263,7 @@ package struct MoveProgress: Sendable, Hashable {
     }
 }
 
-/// What was moved.
+/// The result of a move.
 package struct MoveReport: Sendable, Hashable {
     /// A table, which is equal at both ends.
     package struct Table: Sendable, Hashable {
@@ -267,6 +272,6 @@ package struct MoveReport: Sendable, Hashable {
     }
 
     package let tables: [Table]
-    /// What a check finds at both ends.
+    /// The problems that a check finds at both ends.
     package let problems: [String]
 }

@@ -4,16 +4,16 @@ import Storage
 package struct TableLayout: Sendable, Hashable {
     /// A column.
     package struct Column: Sendable, Hashable {
-        /// The name, in small letters.
+        /// The name, in lower case.
         package let name: String
         package let kind: SQLKind
     }
 
-    /// The name, in small letters.
+    /// The name, in lower case.
     package let name: String
-    /// Sorted by their names.
+    /// The columns, sorted by name.
     package let columns: [Column]
-    /// The places of the primary key's columns among ``columns``.
+    /// The indexes of the primary key's columns in ``columns``.
     package let key: [Int]
 
     /// The names of all columns, as SQL.
@@ -21,7 +21,7 @@ package struct TableLayout: Sendable, Hashable {
     /// The names of the primary key's columns, as SQL.
     var keyNames: String { key.map { "\"\(columns[$0].name)\"" }.joined(separator: ", ") }
 
-    /// The tables of a store, by their names.
+    /// Returns the tables of a store by name.
     package static func all(in db: Database) throws -> [String: TableLayout] {
         let rows = try Row.fetchAll(db, sql: db.dialect == .sqlite ? embedded : served)
         var parts: [String: [(column: Column, place: Int64?)]] = [:]
@@ -73,10 +73,10 @@ package struct TableLayout: Sendable, Hashable {
 }
 
 extension TableLayout {
-    /// The tables whose rows are moved, in order, as both stores have them.
+    /// Returns the tables whose rows are moved, in order, as both stores have them.
     ///
-    /// - Throws: ``StorageError/foreignSchema(path:reason:)`` if they differ, or if there is one of
-    ///   which nobody knows how it is moved.
+    /// - Throws: ``StorageError/foreignSchema(path:reason:)`` if they differ, or if a table is in
+    ///   none of the lists of ``MovedTables``.
     static func agreed(_ source: any MoveEnd, _ target: any MoveEnd) throws -> [TableLayout] {
         let (from, to) = (try source.read(all), try target.read(all))
         for (end, tables) in [(source, from), (target, to)] {

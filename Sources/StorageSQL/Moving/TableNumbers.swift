@@ -1,12 +1,13 @@
 import Storage
 
-/// The numbers that a database gives to rows, and the end of the log: they go on where they were,
-/// also after rows that are gone.
+/// The numbers that a database assigns to rows, and the end of the log.
+///
+/// At the target they continue from the source's values, also after deleted rows.
 struct TableNumbers {
     let source: any MoveEnd
     let target: any MoveEnd
 
-    /// Has the target go on where the source is.
+    /// Makes the target continue the source's numbers.
     func copy() throws {
         let head = try source.read(MoveHead.find)
         let numbers = try source.read(Self.all)
@@ -18,15 +19,17 @@ struct TableNumbers {
         }
     }
 
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if the target would give a number anew that
-    ///   it remembers.
+    /// Checks that the target continues the source's numbers.
+    ///
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if the target would reuse a number that it
+    ///   should remember.
     func compare() throws {
         let (from, to) = (try source.read(Self.all), try target.read(Self.all))
         let heads = (try source.read(MoveHead.find), try target.read(MoveHead.find))
         let areKept = try target.read { db in
             try MovedTables.numbered.map { table, _ in try Self.isKept(table, db) }
         }
-        // A number of a row that is gone is given anew in a file where none is kept.
+        // For a table without `AUTOINCREMENT`, SQLite may reuse the number of a deleted row.
         let goOn = zip(areKept, zip(from, to)).allSatisfy { isKept, numbers in
             !isKept || numbers.0 <= numbers.1
         }
@@ -36,7 +39,7 @@ struct TableNumbers {
         }
     }
 
-    /// The highest number that each table ever had, as far as the engine remembers it.
+    /// Returns the highest number that each table ever had, as far as the engine remembers it.
     private static func all(_ db: Database) throws -> [Int64] {
         try MovedTables.numbered.map { table, column in
             let given = try Int64.fetchOne(
@@ -66,9 +69,9 @@ struct TableNumbers {
         }
     }
 
-    /// Whether the engine remembers the highest number that a table ever had.
+    /// Returns whether the engine remembers the highest number that a table ever had.
     ///
-    /// A table of which SQLite keeps no number takes the next after its highest.
+    /// For a table without `AUTOINCREMENT`, SQLite uses the number after the highest existing one.
     private static func isKept(_ table: String, _ db: Database) throws -> Bool {
         switch db.dialect {
         case .postgresql: return true

@@ -1,8 +1,10 @@
-/// How much is in memory at once.
+/// The limits of a portion in memory.
 package struct PortionLimits: Sendable, Hashable {
-    /// The most rows of a portion.
+    /// The maximum number of rows in a portion.
     package var rows = 1000
-    /// The bytes of values at which a portion ends; one row may go beyond.
+    /// The bytes of values at which a portion ends.
+    ///
+    /// One row may exceed them.
     package var bytes = 1 << 20
 
     package init() {}
@@ -14,7 +16,7 @@ struct TablePortion {
     private(set) var rows: [[SQLValue]] = []
     /// The key of the last row.
     private(set) var lastKey: [SQLValue]?
-    /// Whether no row may come after these.
+    /// Whether these are certainly the last rows of the table.
     private(set) var isLast = true
 
     /// Reads the rows after the one with the key `last`, in O(rows read).
@@ -43,7 +45,10 @@ struct TablePortion {
         }
     }
 
-    /// A server sends a result whole: so it counts bytes itself, and leaves out what is beyond.
+    /// Returns the statement for a portion.
+    ///
+    /// A server sends a result whole, so there the statement itself counts bytes and cuts off what
+    /// exceeds the limit.
     private static func sql(
         _ table: TableLayout, isFirst: Bool, _ db: Database, _ limits: PortionLimits
     ) -> String {
@@ -66,7 +71,9 @@ struct TablePortion {
             """
     }
 
-    /// Queues the rows to be inserted.
+    /// Inserts the rows.
+    ///
+    /// The engine may defer the statements.
     func insert(into table: TableLayout, _ db: Database) throws {
         let marks = table.columns.map { _ in "?" }.joined(separator: ", ")
         let statement = try db.cachedStatement(
@@ -76,7 +83,7 @@ struct TablePortion {
 }
 
 extension SQLValue {
-    /// About how many bytes it takes.
+    /// The approximate size of the value in bytes.
     var byteCount: Int {
         switch self {
         case .integer, .real: 8

@@ -2,12 +2,14 @@ import Crypto
 import FoundationEssentials
 import RelayModel
 
-/// How many rows a table has, and a sum over all that is in them: equal tables have equal sums, on
-/// whatever engine they are.
+/// The number of rows in a table and a checksum over all their values.
+///
+/// Equal tables have equal sums on every engine.
 package struct TableSum: Sendable, Hashable {
-    /// How many rows there are.
+    /// The number of rows.
     package private(set) var rows: Int64 = 0
-    /// The sum of the rows' SHA-256, as four numbers that overflow: the order does not matter.
+    /// The sum of the rows' SHA-256 hashes as four numbers with wraparound, which does not depend
+    /// on the order of the rows.
     private var words: [UInt64] = [0, 0, 0, 0]
 
     /// The sum in hexadecimal digits.
@@ -18,7 +20,7 @@ package struct TableSum: Sendable, Hashable {
         }.joined()
     }
 
-    /// Reads a whole table, a portion at a time.
+    /// Reads a whole table, one portion at a time.
     init(of table: TableLayout, _ limits: PortionLimits, in end: any MoveEnd) throws {
         let compared = table.columns.indices.filter {
             !MovedTables.uncompared.contains("\(table.name).\(table.columns[$0].name)")
@@ -51,7 +53,7 @@ package struct TableSum: Sendable, Hashable {
         case .integer(let number): hash.update(data: Array("i\(number);".utf8))
         case .real(let number): hash.update(data: Array("r\(number.bitPattern);".utf8))
         case .text(let text):
-            // PostgreSQL keeps U+FFFD in the place of U+0000.
+            // PostgreSQL stores U+FFFD in place of U+0000.
             let kept = text.utf8.contains(0) ? text.replacing("\0", by: "\u{FFFD}") : text
             hash.update(data: Array("t\(kept.utf8.count):\(kept)".utf8))
         case .bytes(let bytes):
