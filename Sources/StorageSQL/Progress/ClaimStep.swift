@@ -6,7 +6,7 @@ struct ClaimStep {
     let position: LogPosition
 
     func run(_ serials: [UInt64], in commit: OpenCommit) throws -> Set<UInt64> {
-        // A version that ended elsewhere, by deletion, may still be owed earlier changes.
+        // A version that ended elsewhere, by deletion, may still be fired by earlier changes.
         let claim = try commit.db.cachedStatement(
             sql: """
                 INSERT INTO onceClaim (subscription, position)
@@ -35,7 +35,8 @@ struct ClaimStep {
             try end.execute(arguments: asked[index])
             claimed.insert(serials[index])
         }
-        // This change may have claimed it before, as one that is walked again after a crash.
+        // This change may have claimed a subscription before a crash, after which it is walked
+        // again.
         let held = others.map { (serial) -> StatementArguments in [serial.stored] }
         for (serial, row) in zip(others, try Row.fetchFirsts(holder, arguments: held)) {
             if let row, row[0] as Int64 == position.stored { claimed.insert(serial) }

@@ -3,8 +3,8 @@ import Storage
 
 extension DeliveryAccount {
     static func all(in db: Database) throws -> [DeliveryAccount] {
-        // Digests are added up once: where there are many, PostgreSQL looks for a container's among
-        // all that are open, again for each.
+        // Digests are summed once for all containers. If there are many, PostgreSQL would otherwise
+        // search all open digests again for each container.
         let rows = try Row.fetchAll(
             db,
             sql: """
@@ -36,7 +36,7 @@ extension DeliveryAccount {
 }
 
 extension Database {
-    /// Adds to what the account of a container says.
+    /// Adds amounts to the account of a container.
     func addToAccount(
         of container: Int64, owed: Int = 0, delivered: Int = 0, dropped: Int = 0,
         folded: Int = 0, seen: Int = 0

@@ -10,7 +10,7 @@ extension FiringBlock {
         try statement.execute(arguments: [count, Data(body)])
     }
 
-    /// Adds what a row says to `sums`.
+    /// Adds the content of a row to `sums`.
     static func add(
         _ row: Row, to sums: inout [UInt64: SubscriptionHealth],
         where isWanted: (UInt64) -> Bool = { _ in true }

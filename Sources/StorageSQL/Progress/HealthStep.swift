@@ -1,24 +1,24 @@
 import RelayModel
 import Storage
 
-/// Blocks that were added up, and what they come to.
+/// A number of firing blocks, and their sums.
 struct HealthStep: Sendable {
-    /// Subscriptions of one transaction, so that steps go on between them.
+    /// The number of subscriptions in one transaction, so that settling steps can run in between.
     private static let subscriptionsAtATime = 2000
-    /// What one transaction adds up at most, about: it fits the memory.
+    /// The approximate maximum of firings added up in one transaction, so that they fit in memory.
     private static let firingsAtATime = 262_144
 
     private var sums: [UInt64: SubscriptionHealth] = [:]
     private var blocks = 0
     private var first: Int64 = 0
     private var last: Int64 = 0
-    /// How much the blocks say.
+    /// The number of firings, errors and ends in the blocks.
     private(set) var count = 0
 
-    /// Whether it ended before the last block.
+    /// Whether the limits may have ended the reading before the last block.
     var isCut: Bool { sums.count >= Self.subscriptionsAtATime || count >= Self.firingsAtATime }
 
-    /// Adds up the first blocks, whole ones.
+    /// Adds up the oldest blocks, each one completely.
     init(_ db: Database) throws {
         let rows = try Row.fetchCursor(
             db, sql: "SELECT id, count, body FROM firingBlock ORDER BY id")
@@ -33,9 +33,10 @@ struct HealthStep: Sendable {
         }
     }
 
-    /// Writes the sums in place of the blocks.
+    /// Replaces the blocks by their sums.
     func run(in db: Database) throws {
-        // Rows that were deleted before may lie there still, and are not walked over.
+        // The bounds of the range keep the statement from walking over rows that were deleted
+        // earlier and may still lie in the table.
         let deleted = try db.cachedStatement(
             sql: "DELETE FROM firingBlock WHERE id >= ? AND id <= ?"
         ).executeCounting(arguments: [first, last])
@@ -45,10 +46,11 @@ struct HealthStep: Sendable {
         }
         let update = try db.cachedStatement(sql: Self.updating)
         let insert = try db.cachedStatement(sql: Self.inserting)
-        // In the order of the table: neighbours lie on one page.
+        // In the order of the table, because neighbouring rows lie on one page.
         for (serial, health) in sums.sorted(by: { $0.key < $1.key }) {
             let arguments = health.arguments(serial)
-            // What is there is added to, and not inserted: nobody waits to hear which it is.
+            // The update adds to an existing row, and the insert then does nothing. Running both
+            // avoids waiting for the answer which one applies.
             try update.execute(arguments: arguments)
             try insert.execute(arguments: arguments)
         }
@@ -60,7 +62,7 @@ struct HealthStep: Sendable {
         undeliveredAt, errors, errorPosition, errorAt
         """
 
-    /// What has ended meanwhile has no health any more.
+    /// A subscription that has been deleted meanwhile has no health any more.
     private static let inserting = """
         INSERT INTO subscriptionHealth (\(columns))
         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17
@@ -69,7 +71,8 @@ struct HealthStep: Sendable {
         ON CONFLICT (serial) DO NOTHING
         """
 
-    /// Ranges end after what came later in the log, so that the last is the one furthest on.
+    /// Ranges finish after later changes of the log, so the last event is the one with the highest
+    /// position.
     private static let updating = """
         UPDATE subscriptionHealth SET
             fired = fired + ?2,

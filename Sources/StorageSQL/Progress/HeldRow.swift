@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Keeps a delivery that is held back: as a retry, or in the digest of its group.
+/// Stores a held delivery: as a retry, or in the digest of its group.
 struct HeldRow {
     let retry: Retry
     let stored: StoredDelivery
@@ -16,7 +16,7 @@ struct HeldRow {
 
     private var id: Data { retry.delivery.delivery.id.stored }
 
-    /// Those of `retries` whose hold was edited meanwhile.
+    /// Returns those of `retries` whose subscription or device was edited since it was judged.
     static func outdated(among retries: [Retry], in db: Database) throws -> Set<DeliveryID> {
         let held = retries.filter { $0.reason.hold != nil && $0.judgedBy != nil }
         let subscriptions = try ended(
@@ -43,10 +43,10 @@ struct HeldRow {
         return ended
     }
 
-    /// Keeps it.
+    /// Stores the held delivery.
     ///
-    /// If what held it back was edited meanwhile it is due at once, to be judged by what counts
-    /// now: the edit made due what was there, and this was not.
+    /// If what held it was edited meanwhile, it is due at once, so that the current settings judge
+    /// it. The edit made existing rows due, but this row did not exist then.
     func save(of container: Int64, _ use: inout HeldUse, in db: Database) throws {
         if use.outdated.contains(retry.delivery.delivery.id) {
             var due = retry
@@ -70,17 +70,19 @@ struct HeldRow {
         _ container: Int64, _ use: inout HeldUse, in db: Database
     ) throws -> Bool {
         if retry.reason.hold?.isTogether == true { return true }
-        // What waits for a connection waits for moments, and is bounded where that is known.
+        // A delivery that waits for a connection waits only for moments, and its number is limited
+        // where connections are tracked.
         if retry.reason.hold == .connected { return false }
         if use.isOverfull(with: retry, container) { return true }
         guard try use.isFull(retry.delivery.delivery, container, in: db) else { return false }
-        // One that has its row keeps it.
+        // A delivery that has a row keeps it.
         let own = try db.cachedStatement(sql: "SELECT 1 FROM retry WHERE deliveryID = ?")
         return try Int.fetchOne(own, arguments: [id]) == nil
     }
 
-    /// Puts it into the digest of its group, which begins with it if there is none; the time of one
-    /// that is open stays.
+    /// Puts the delivery into the open digest of its group, or opens a digest with it.
+    ///
+    /// An open digest keeps its due time.
     ///
     /// The group is that of `subscription` and the device.
     private func fold(_ container: Int64, _ subscription: String, in db: Database) throws {

@@ -2,17 +2,18 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// How much users have held back, as far as one step asks: a user with ten thousand subscriptions
-/// and a thousand devices would have a row, or a digest, for each of both.
+/// How many deliveries users have held, as far as one step needs to know.
 ///
-/// Each user is looked at once for a step, so that the last step before the bound may go beyond it.
+/// The limit per user exists because a user with ten thousand subscriptions and a thousand devices
+/// would otherwise have a row or digest for each pair. Each user is counted once for a step, so the
+/// last step before the limit may exceed it.
 struct HeldUse {
     private struct User: Hashable {
         let container: Int64
         let owner: UserID
     }
 
-    /// What one subscription owes one device.
+    /// One subscription and one device of a user.
     private struct Place: Hashable {
         let container: Int64
         let owner: UserID
@@ -29,23 +30,27 @@ struct HeldUse {
         }
     }
 
-    /// Where what is told together goes.
+    /// The digests that deliveries of a user are put into.
     private enum Digests {
-        /// Each subscription has one for each device.
+        /// Each subscription has its own digest for each device.
         case own
-        /// There are too many: what has none yet goes to another subscription's, by the device.
+        /// There are too many digests.
+        ///
+        /// A delivery without an open digest goes to the digest of another subscription for the
+        /// same device.
         case shared([DeviceID: String])
     }
 
-    /// Those whose hold was edited meanwhile.
+    /// The deliveries whose subscription or device was edited meanwhile.
     let outdated: Set<DeliveryID>
-    /// What has a row for itself, of all that the step may hold back so.
+    /// The deliveries with a row of their own, for every pair of subscription and device that the
+    /// step may hold deliveries for.
     private var singles: [Place: Set<DeliveryID>] = [:]
     private var fullness: [User: Bool] = [:]
     private var digests: [User: Digests] = [:]
 
-    /// Looks at once at all that `retries` may hold back: over a network each question would take
-    /// as long as all of them.
+    /// Looks up the state of all pairs that `retries` may hold deliveries for in one go, because
+    /// over a network each single query would take as long as all of them together.
     init(
         among retries: [Retry], of containers: [ContainerKey: Int64], in db: Database
     ) throws {
@@ -74,20 +79,23 @@ struct HeldUse {
         }
     }
 
-    /// Whether so many have a row for themselves that this one, which has none, gets none.
+    /// Returns whether so many deliveries have rows of their own that this one, which has none,
+    /// gets none.
     func isOverfull(with retry: Retry, _ container: Int64) -> Bool {
         let own = singles[place(of: retry, container), default: []]
         return own.count >= Limits.maximumHeldDeliveries
             && !own.contains(retry.delivery.delivery.id)
     }
 
-    /// Notes that a delivery has its row; one that waits for a connection is not counted.
+    /// Records that a delivery has its own row.
+    ///
+    /// A delivery that waits for a connection does not count.
     mutating func noteSingle(_ retry: Retry, _ container: Int64) {
         guard retry.reason.hold != .connected else { return forgetSingle(retry, container) }
         singles[place(of: retry, container)]?.insert(retry.delivery.delivery.id)
     }
 
-    /// Notes that a delivery has no row, or one for which it is not held back.
+    /// Records that a delivery has no row, or has a row that does not count as held.
     mutating func forgetSingle(_ retry: Retry, _ container: Int64) {
         guard !singles.isEmpty else { return }
         singles[place(of: retry, container)]?.remove(retry.delivery.delivery.id)
@@ -97,7 +105,8 @@ struct HeldUse {
         Place(retry.delivery.delivery, container)
     }
 
-    /// Whether a user has as many rows as one may have, each for itself, whatever they are for.
+    /// Returns whether a user has the maximum number of held rows, over all subscriptions and
+    /// devices.
     mutating func isFull(
         _ delivery: Delivery, _ container: Int64, in db: Database
     ) throws -> Bool {
@@ -114,7 +123,8 @@ struct HeldUse {
         return found
     }
 
-    /// The subscription in whose digest a delivery is told: its own, unless the user has too many.
+    /// Returns the subscription whose digest takes the delivery: its own one, unless the user has
+    /// too many digests.
     mutating func subscription(
         of delivery: Delivery, _ group: HeldGroup, _ container: Int64, in db: Database
     ) throws -> String {

@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 
 extension ProgressMark {
-    /// The mark of the shard in `db`.
+    /// Reads the mark of the shard.
     init(storedIn db: Database) throws {
         let row = try Row.fetchOne(
             db, sql: "SELECT position, \"offset\" FROM progress WHERE shard = 0")

@@ -1,13 +1,13 @@
 import RelayModel
 import Storage
 
-/// Reads what was active at a position for some subscriptions.
+/// Reads what was active at a position for a number of subscriptions.
 struct RangeReading {
     let position: LogPosition
     let unreadable: UnreadableRows
     private var subscriptionRows = SubscriptionRows()
     private var deviceRows = DeviceRows()
-    /// Those of each owner: some own several of the subscriptions.
+    /// The devices of each owner, cached because some owners have several of the subscriptions.
     private var devices: [Int64: [DeviceVersion]] = [:]
 
     init(position: LogPosition, unreadable: UnreadableRows) {
@@ -15,8 +15,10 @@ struct RangeReading {
         self.unreadable = unreadable
     }
 
-    /// What can be read of them: a version that cannot, or that is gone, is told and fires nothing,
-    /// and does not hold its neighbours up.
+    /// Returns the readable members.
+    ///
+    /// A version that cannot be read or is missing is reported and fires nothing, but does not stop
+    /// the others.
     mutating func members(
         _ serials: ArraySlice<UInt64>, in db: Database
     ) throws -> [RangeMember] {
@@ -40,9 +42,9 @@ struct RangeReading {
         }
     }
 
-    /// Reads the devices of those owners that are not known yet.
+    /// Reads the devices of the owners that are not cached yet.
     ///
-    /// Active at the change is what began before it and has not ended before it.
+    /// A version is active at the change if it began before the change and did not end before it.
     private mutating func learnDevices(of owners: [Int64], in db: Database) throws {
         var unknown: [Int64] = []
         var seen: Set<Int64> = []

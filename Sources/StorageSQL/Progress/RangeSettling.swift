@@ -2,12 +2,12 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// What a step of settling writes of ranges.
+/// The writes of a settling step that concern ranges.
 struct RangeSettling: Sendable {
     private let new: [(range: NewRange, serials: Data)]
     private let steps: [RangeStep]
 
-    /// Encodes the ranges, so that the writer need not.
+    /// Encodes the ranges in advance, outside the writer's turn.
     init(_ step: SettledStep) {
         new = step.newRanges.map { ($0, Data(SerialList.encode($0.serials))) }
         steps = step.rangeSteps
@@ -32,7 +32,7 @@ struct RangeSettling: Sendable {
         }
     }
 
-    /// The compare-and-set of a range: nobody else may have moved it.
+    /// Advances a range with compare-and-set, which fails if another process has moved it.
     private func advance(_ step: RangeStep, in db: Database) throws {
         let statement = try db.cachedStatement(
             sql: step.isFinished

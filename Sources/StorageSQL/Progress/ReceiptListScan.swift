@@ -2,19 +2,19 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Looks through the receipt blocks from a place on, the newest first, up to a bound.
+/// Scans the receipt blocks from a place on, newest first, up to a bound.
 struct ReceiptListScan: Sendable {
     let filter: ReceiptListFilter
     let limit: Int
     let bound: Int
 
-    /// The block with which the scan begins, and the outcome that is wanted.
+    /// Parameters: the block with which the scan begins, and the bit of the wanted outcome.
     private static let blocks = """
         SELECT id, body FROM receiptBlock
         WHERE id <= ?1 AND (?2 IS NULL OR outcomes & ?2 <> 0) ORDER BY id DESC
         """
 
-    /// The same, and the span of positions.
+    /// Parameters: as ``blocks``, and the first and last position.
     static let blocksOfPositions = """
         SELECT id, body FROM receiptBlock WHERE id IN (\(ids)) ORDER BY id DESC
         """
@@ -25,7 +25,9 @@ struct ReceiptListScan: Sendable {
             AND (?2 IS NULL OR outcomes & ?2 <> 0)
         """
 
-    /// The same, of one position, of which there are few.
+    /// Returns the statement for a single position, which few blocks contain.
+    ///
+    /// Parameters: as ``blocksOfPositions``.
     static func blocksOfPosition(in dialect: Dialect) -> String {
         """
         SELECT id, body FROM receiptBlock WHERE \(dialect.isAmong("id", ids)) ORDER BY id DESC
@@ -107,11 +109,14 @@ struct ReceiptListScan: Sendable {
     }
 }
 
-/// Which devices are a container's: receipts know no container, because a block serves all.
+/// Decides which devices belong to a container.
+///
+/// Receipts do not name the container, because a block serves all containers.
 private struct DeviceContainers {
-    /// Devices that are asked about together, and for one page: a page of a container that others
-    /// have a million newer receipts than may be about as many devices, and each answer is waited
-    /// for, while somebody waits for the reader.
+    /// The maximum numbers of devices looked up together and for one page.
+    ///
+    /// If other containers have a million newer receipts, a page may concern as many devices. Each
+    /// lookup waits for an answer, while other callers wait for the reader.
     private static let most = (together: 64, ofPage: 100_000)
 
     private let wanted: Int64?
@@ -129,17 +134,17 @@ private struct DeviceContainers {
                 """)
     }
 
-    /// Whether a page has asked about as many as it may.
+    /// Whether the page has looked up its maximum of devices.
     var isSpent: Bool { known.count >= Self.most.ofPage }
 
-    /// Whether it is known of a device whose it is, or does not matter.
+    /// Returns whether the container of a device is known or does not matter.
     func know(_ serial: UInt64) -> Bool { !isNarrowed || known[serial] != nil }
 
-    /// Whether a device is the container's, as far as that is known.
+    /// Returns whether a device belongs to the container, as far as that is known.
     func have(_ serial: UInt64) -> Bool { !isNarrowed || known[serial] == true }
 
-    /// Learns whose the devices of the first of these receipts are, as many as are asked about
-    /// together.
+    /// Looks up the containers of the devices of the first of these receipts, as many as are looked
+    /// up together.
     mutating func learn(of receipts: some Sequence<DeliveryReceipt>) throws {
         var unknown: [UInt64] = []
         var seen: Set<UInt64> = []

@@ -2,12 +2,12 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Looks through the receipt blocks, the newest first, up to a bound.
+/// Scans the receipt blocks, newest first, up to a bound.
 struct ReceiptScan: Sendable {
     let filter: ReceiptFilter
     let limit: Int
     let bound: Int
-    /// What else is asked of them.
+    /// A further condition on receipts.
     var isWanted: @Sendable (DeliveryReceipt) -> Bool = { _ in true }
 
     func run(in db: Database) throws -> [DeliveryReceipt] {
@@ -21,7 +21,8 @@ struct ReceiptScan: Sendable {
         var found: [DeliveryReceipt] = []
         var scanned = 0
         while found.count < limit, scanned < bound, let row = try rows.next() {
-            // Of a change that was told to very many, nearly all are others'.
+            // In a change with very many receipts, nearly all of them belong to other deliveries,
+            // so they are skipped while decoding.
             let receipts = ReceiptBlock.decode(row["body"] as Data, of: filter.deliveryID) {
                 $0 == position ?? $0 && $1 == subscription ?? $1 && $2 == device ?? $2
             }
@@ -36,14 +37,15 @@ struct ReceiptScan: Sendable {
         return found
     }
 
-    /// The blocks that may have receipts with an outcome.
+    /// The blocks that may contain receipts with an outcome.
     private static let allBlocks = """
         SELECT id, count, body FROM receiptBlock
         WHERE ?1 IS NULL AND (?2 IS NULL OR outcomes & ?2 <> 0) ORDER BY id DESC
         """
 
-    /// The blocks that may have receipts of one change: an index of a few bytes for each block says
-    /// which.
+    /// Returns the statement for the blocks that may contain receipts of one change.
+    ///
+    /// An index with a few bytes for each block finds them.
     static func blocksOfPosition(in dialect: Dialect) -> String {
         let ids = """
             SELECT id FROM receiptBlock INDEXED BY receiptBlockPositions

@@ -14,8 +14,9 @@ struct RetryReading {
         let dueAt: Int64
     }
 
-    /// What is due, the lanes whose turn is longest ago first, and each with an equal share; and
-    /// those among them that cannot be read.
+    /// Returns the due retries, and the IDs of those among them that cannot be read.
+    ///
+    /// Lanes with the earliest due time come first, and each lane gets an equal share.
     func due(
         at now: Timestamp, limit: Int, _ unreadable: UnreadableRows, in db: Database
     ) throws -> (due: [Retry], damaged: [DeliveryID]) {
@@ -26,7 +27,7 @@ struct RetryReading {
         for lane in lanes.prefix(limit) {
             identities.append(try self.identities(of: lane, at: now, limit: share, in: db))
         }
-        // What some lanes do not need the others may have.
+        // What some lanes do not use is available to others.
         var left = limit - identities.reduce(0) { $0 + $1.count }
         for index in identities.indices where left > 0 && identities[index].count == share {
             let more = try self.identities(of: lanes[index], at: now, limit: share + left, in: db)
@@ -44,14 +45,15 @@ struct RetryReading {
         return (due, damaged)
     }
 
-    /// When the earliest one falls due that may be read.
+    /// Returns when the earliest retry in a readable lane falls due.
     func nextDue(in db: Database) throws -> Timestamp? {
         try openLanes(in: db).first.map { Timestamp(stored: $0.dueAt) }
     }
 
-    /// The lanes that are not held and have a row that is not excluded, by their earliest rows.
+    /// Returns the lanes that are not held and have a row that is not excluded, ordered by their
+    /// earliest rows.
     ///
-    /// The index is probed once a lane, so that a million rows of one cost nothing.
+    /// The index is probed once for each lane, so a million rows in one lane cost nothing.
     private func openLanes(in db: Database) throws -> [OpenLane] {
         let next = try db.cachedStatement(
             sql: """
@@ -97,12 +99,14 @@ struct RetryReading {
             .filter { $0.dueAt <= now.stored }.map { $0.id }
     }
 
-    /// The rows of a lane that fall due first, without those excluded: of these the identities
-    /// alone are read, so that they cost little.
+    /// Returns the first rows of a lane to fall due, without the excluded ones.
     ///
-    /// A server sends whatever it is asked for: so that is no more than is needed if all that are
-    /// excluded come first. And one index alone has the order that is asked for: of a lane by its
-    /// name, a server that has seen a crowd in another would look for it among all that is due.
+    /// Only the IDs of rows are read, so that excluded rows cost little.
+    ///
+    /// A server sends everything that it is asked for, so the limit is what suffices if all
+    /// excluded rows come first. The requested order is available from one index only. If the query
+    /// named the lane with `=`, a server that has seen many rows in another lane might search the
+    /// index of due times.
     private func first(
         _ count: Int, of container: Int64, _ lane: String, in db: Database
     ) throws -> [(dueAt: Int64, id: Data)] {

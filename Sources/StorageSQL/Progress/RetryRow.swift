@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// A delivery with its text, made before the writer has its turn.
+/// A delivery with its JSON text, encoded before the writer's turn.
 struct StoredDelivery: Sendable {
     let owed: OwedDelivery
     let body: String
@@ -12,7 +12,9 @@ struct StoredDelivery: Sendable {
         body = try JSONValue.object(owed.delivery.storedForm).storedText()
     }
 
-    /// The columns that retries and dead letters begin with; `container` is the delivery's.
+    /// Returns the columns that retries and dead letters begin with.
+    ///
+    /// `container` is the delivery's container.
     func columns(of container: Int64) -> StatementArguments {
         let delivery = owed.delivery
         return [
@@ -24,7 +26,7 @@ struct StoredDelivery: Sendable {
     }
 }
 
-/// Writes the row of a retry, in place of one that the delivery has.
+/// Writes the row of a retry, replacing an existing one of the delivery.
 struct RetryRow {
     private let retry: Retry
     private let stored: StoredDelivery
@@ -34,7 +36,9 @@ struct RetryRow {
         self.stored = stored
     }
 
-    /// Writes it; `group` says for whose sake it is held back, if it is.
+    /// Writes the row.
+    ///
+    /// `group` is the group for which the delivery is held, if it is held.
     func save(
         for group: HeldGroup? = nil, of container: Int64, in db: Database
     ) throws {

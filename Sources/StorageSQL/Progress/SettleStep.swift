@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Records one step of settling: the progress moves, and the exceptions are kept with it.
+/// Records one settling step: it moves the progress and stores the exceptions with it.
 struct SettleStep: Sendable {
     private let step: SettledStep
     private let epoch: Int64
@@ -13,10 +13,10 @@ struct SettleStep: Sendable {
     private let inboxLimit: Int
     private let deadLetters: [(letter: DeadLetter, delivery: StoredDelivery)]
 
-    /// How much it says of subscriptions.
+    /// The number of firings, errors and ends that the step records.
     var firingCount: Int { firings?.count ?? 0 }
 
-    /// Encodes the step, so that the writer need not.
+    /// Encodes the step in advance, outside the writer's turn.
     init(_ step: SettledStep, epoch: Int64, inboxLimit: Int) throws(JSONContractError) {
         self.inboxLimit = inboxLimit
         self.step = step
@@ -38,7 +38,8 @@ struct SettleStep: Sendable {
         try firings?.insert(in: commit.db)
         let deleteRetry = try commit.db.cachedStatement(
             sql: "DELETE FROM retry WHERE deliveryID = ?")
-        // First what is to be kept, then what ended: an end is final, whatever else the step says.
+        // Retries are written before ended retries are deleted, because an end is final, whatever
+        // else the step says.
         let containers = try containers(in: commit.db)
         var held = try HeldUse(
             among: retries.map(\.retry), of: containers, in: commit.db)
@@ -47,11 +48,12 @@ struct SettleStep: Sendable {
         }
         for id in step.endedRetries { try deleteRetry.execute(arguments: [id.stored]) }
         for (letter, delivery) in deadLetters {
-            // A delivery is in one place only, or it would be counted twice.
+            // A delivery must be in one place only, or it would be counted twice.
             try deleteRetry.execute(arguments: [letter.delivery.delivery.id.stored])
             try save(letter, delivery, containers, commit.db)
         }
-        // What a device that ends showed goes with it.
+        // Badges are saved before dead tokens end devices, so that the badge of an ended device is
+        // deleted with it.
         try saveBadges(containers, in: commit.db)
         try forgetDeadTokens(in: &commit)
         for place in step.places {
@@ -67,7 +69,7 @@ struct SettleStep: Sendable {
         try InboxStep.insert(step.inbox, perUser: inboxLimit, in: commit.db)
     }
 
-    /// The numbers of the containers that it writes of.
+    /// Returns the numbers of the containers that the step concerns.
     private func containers(in db: Database) throws -> [ContainerKey: Int64] {
         var keys = Set(step.tallies.keys)
         keys.formUnion(step.retries.map(\.delivery.delivery.container))
@@ -162,7 +164,7 @@ struct SettleStep: Sendable {
 }
 
 extension OwedDelivery {
-    /// Reads the columns that retries and dead letters share.
+    /// Creates a delivery from the columns that retries and dead letters share.
     init(_ stored: StoredRow) throws {
         do {
             self.init(
@@ -186,7 +188,7 @@ extension Retry {
 }
 
 extension DeadLetter {
-    /// In place of one that the delivery has.
+    /// The conflict clause that replaces an existing dead letter of the delivery.
     static let replacing = """
         ON CONFLICT (deliveryID) DO UPDATE SET container = excluded.container,
             position = excluded.position, "offset" = excluded."offset",

@@ -2,8 +2,7 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Keeps the place that a push took among those of its subscription's throttle, for as long as it
-/// counts.
+/// Stores a throttle place for as long as it counts.
 struct ThrottleRow {
     private let place: ThrottlePlace
     private let group: HeldGroup
@@ -13,8 +12,8 @@ struct ThrottleRow {
         group = HeldGroup(place.line)
     }
 
-    /// Writes it, and forgets those of its line that count no more: so a line has hardly more rows
-    /// than its throttle has places.
+    /// Writes the place and deletes the places of its line that no longer count, so that a line has
+    /// hardly more rows than its throttle has places.
     func save(of container: Int64, in db: Database) throws {
         try db.cachedStatement(
             sql: """
@@ -41,10 +40,10 @@ struct ThrottleRow {
 }
 
 extension ThrottlePast {
-    /// The most places that one throttle has.
+    /// The maximum number of places of one throttle.
     private static let mostPlaces = 100
 
-    /// What `db` has of `lines` that counts at `now`, in their order.
+    /// Returns what the store has of `lines` that counts at `now`, in the order of `lines`.
     static func among(
         _ lines: [ThrottledLine], at now: Timestamp, in db: Database
     ) throws -> [ThrottlePast] {

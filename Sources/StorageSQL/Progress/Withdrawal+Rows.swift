@@ -2,13 +2,14 @@ import RelayModel
 import Storage
 
 extension Withdrawal {
-    /// A delivery, and the number of its container.
+    /// A delivery with the number of its container.
     private typealias Known = (owed: OwedDelivery, container: Int64)
 
-    /// Which of `deliveries` are withdrawn by what `db` holds now, and why; the others stand.
+    /// Returns which of `deliveries` the current registry withdraws, and why.
     ///
-    /// By the token and not by the version of the device, which a new registration of the same user
-    /// ends too; and by the subscription's ID, because an edit ends the version that fired.
+    /// The check compares the token, not the version of the device, because a new registration by
+    /// the same user ends a version too. It compares the subscription's ID, because an edit ends
+    /// the version that fired.
     static func among(
         _ deliveries: [OwedDelivery], in db: Database
     ) throws -> [DeliveryID: Withdrawal] {
@@ -31,7 +32,8 @@ extension Withdrawal {
     private static func byDevices(
         _ deliveries: [Known], in db: Database
     ) throws -> [(DeliveryID, Withdrawal)] {
-        // The courier's queue looks for the device itself, in the transaction that queues.
+        // Deliveries to couriers are not checked here: the courier's queue looks up the device in
+        // the transaction that queues.
         let pushed = deliveries.filter { $0.owed.delivery.gateway == .apns }
         let statement = try db.cachedStatement(
             sql: """
@@ -48,20 +50,23 @@ extension Withdrawal {
         }
     }
 
-    /// Why a delivery is withdrawn by the device that has its token now.
+    /// Returns why the device that has the delivery's token now withdraws the delivery, or `nil` if
+    /// it does not.
     private static func byDevice(_ delivery: Delivery, _ row: Row?) -> Withdrawal? {
         guard let row else { return .device }
-        // By their bytes, as users are told apart.
+        // Compared by bytes, as users are distinguished.
         let owner: String = row[0]
         guard owner.utf8.elementsEqual(delivery.owner.rawValue.utf8) else { return .token }
-        // By the host of the other environment the gateway would call the token unknown.
+        // If the environments differ, the gateway's host for the delivery's environment would
+        // report the token as unknown.
         return row[1] as String == delivery.gatewayEnvironment.rawValue ? nil : .device
     }
 
     private static func withoutSubscription(
         _ deliveries: [Known], in db: Database
     ) throws -> [DeliveryID] {
-        // A once subscription ends by firing; and what an earlier version kept does not say.
+        // Once subscriptions are skipped, because they end by firing, and so are rows of an earlier
+        // version that do not say whether they are once.
         let judged = deliveries.filter { $0.owed.delivery.isOnce == false }
         let version = try db.cachedStatement(
             sql: "SELECT 1 FROM subscription WHERE serial = ? AND ended IS NULL")
