@@ -1,9 +1,10 @@
 package import RelayModel
 import Synchronization
 
-/// Lets changes in while no bound is reached, and counts those that it refused.
+/// Lets changes in while no limit is reached, and counts the refusals.
 ///
-/// Whoever watches the bounds sets them; appends only look. A lock: all is short.
+/// The code that watches the limits sets them here, and appends only check them. A lock suffices,
+/// because every access is short.
 package final class IntakeGate: Sendable {
     private struct State {
         var reached: [IntakeBound: String] = [:]
@@ -14,11 +15,11 @@ package final class IntakeGate: Sendable {
 
     private let state = Mutex(State())
 
-    /// Lets everything in.
+    /// Creates a gate that lets everything in.
     package init() {}
 
-    /// Sets the bounds that are reached, each with what people should know, and those of which a
-    /// container has used up what is left to it beside the others.
+    /// Sets the limits that are reached, each with an explanation for people, and the limits of
+    /// which single containers have used up their share.
     package func set(
         _ reached: [IntakeBound: String], shares: [ContainerKey: [IntakeBound: String]] = [:]
     ) {
@@ -28,18 +29,18 @@ package final class IntakeGate: Sendable {
         }
     }
 
-    /// The bounds that are reached.
+    /// The limits that are reached, with explanations.
     package var reached: [IntakeBound: String] { state.withLock { $0.reached } }
 
-    /// How many requests each bound has refused since the store was opened.
+    /// The number of requests that each limit has refused since the store was opened.
     package var refusals: [IntakeBound: UInt64] { state.withLock { $0.refusals } }
 
-    /// The containers that have used up what is left to them of a bound beside the others.
+    /// The containers that have used up their share of a limit, with explanations.
     package var shares: [ContainerKey: [IntakeBound: String]] { state.withLock { $0.shares } }
 
-    /// Lets a request of a container pass.
+    /// Checks whether a request of a container may pass.
     ///
-    /// - Throws: ``StorageError/bounded(_:reason:)``.
+    /// - Throws: ``StorageError/bounded(_:reason:)`` if a limit is reached.
     package func check(_ container: ContainerKey) throws(StorageError) {
         let refusal = state.withLock { state -> StorageError? in
             let reached = state.reached.merging(state.shares[container] ?? [:]) { all, _ in all }
@@ -51,7 +52,7 @@ package final class IntakeGate: Sendable {
         if let refusal { throw refusal }
     }
 
-    /// Counts a refusal that somebody else decided.
+    /// Counts a refusal that was decided elsewhere.
     package func count(_ error: any Error) {
         switch error as? StorageError {
         case .noRoom:
@@ -62,15 +63,15 @@ package final class IntakeGate: Sendable {
         }
     }
 
-    /// Whether the last that was refused for want of room has not been followed by one that fitted.
+    /// Whether the latest refusal for lack of space has not been followed by a successful write.
     package var lacksRoom: Bool { state.withLock { $0.lacksRoom } }
 
-    /// Notes that something was written.
+    /// Notes that a write succeeded.
     package func noteRoom() {
         state.withLock { $0.lacksRoom = false }
     }
 
-    /// Counts a request that a bound refused.
+    /// Counts a request that a limit refused.
     package func count(_ bound: IntakeBound) {
         state.withLock { $0.refusals[bound, default: 0] += 1 }
     }

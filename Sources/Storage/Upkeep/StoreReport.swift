@@ -1,19 +1,19 @@
 package import RelayModel
 
-/// What a check of a whole file found.
+/// The result of checking a whole store.
 package struct StoreReport: Sendable, Hashable {
-    /// What is wrong, one sentence each; empty if nothing is.
+    /// The problems, one sentence each; empty if there are none.
     package var problems: [String]
     /// The accounts of the containers.
     package var accounts: [DeliveryAccount]
     /// The last position of the log.
     package var head: LogPosition
-    /// The progress.
+    /// The position of the progress.
     package var progress: LogPosition
     /// The version of the schema.
     package var schemaVersion: Int
 
-    /// Collects what was found.
+    /// Creates a report.
     package init(
         problems: [String], accounts: [DeliveryAccount], head: LogPosition,
         progress: LogPosition, schemaVersion: Int

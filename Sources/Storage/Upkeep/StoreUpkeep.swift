@@ -1,49 +1,50 @@
 package import RelayModel
 
-/// What is done beside the walk so that a store stays sound and bounded, and is measured.
+/// The work beside the walk that keeps a store sound and bounded, and its measurements.
 package protocol StoreUpkeep: Sendable {
-    /// Deletes what has outlived its retention, in portions of at most `portion` rows of a kind.
+    /// Deletes what has exceeded its retention, in portions of at most `portion` rows of a kind.
     ///
-    /// What is owed is never deleted, whatever the bounds say.
+    /// Owed work is never deleted, whatever the retention says.
     func prune(
         _ retention: Retention, at now: Timestamp, portion: Int
     ) async throws -> PrunedCounts
-    /// Adds up what the first steps said of subscriptions, in one transaction of a bounded size;
-    /// says whether there is more.
+    /// Adds up the oldest firing blocks in one transaction of bounded size, and returns whether
+    /// there are more.
     ///
-    /// Whoever asks how a subscription fared is told the same before and after. One task at a time.
+    /// The health of a subscription reads the same before and after. Only one task at a time may
+    /// call this.
     func addUpFirings() async throws -> Bool
-    /// How much has been said of subscriptions and not been added up since the start, about.
+    /// The approximate number of firings recorded since the start that are not yet added up.
     var firingsNotAddedUp: Int { get }
-    /// Forgets records of types that containers keep no more, in about so many transactions of a
-    /// bounded size; returns how many records.
+    /// Deletes records of types that containers no longer keep, in about `parts` transactions of
+    /// bounded size, and returns the number of deleted records.
     func forgetUnkept(parts: Int) async throws -> Int
-    /// Lets the engine look after itself, as it recommends about once an hour.
+    /// Lets the engine maintain its statistics, as recommended about once an hour.
     func optimize() async throws
 
-    /// The accounts of all containers, of one commit, ordered by name.
+    /// Returns the accounts of all containers as of one commit, ordered by name.
     func accounts() async throws -> [DeliveryAccount]
-    /// What is owed besides the log.
+    /// Returns the owed work besides the log.
     func backlog() async throws -> Backlog
-    /// What each container owes besides the log.
+    /// Returns the owed work of each container besides the log.
     func backlogOfContainers() async throws -> [ContainerBacklog]
-    /// How much room the store takes.
+    /// The space that the store takes.
     var footprint: StoreFootprint { get }
 
-    /// What refuses changes before they would be lost; whoever watches the bounds sets it.
+    /// The gate that refuses changes at the limits; the code that watches the limits sets it.
     var gate: IntakeGate { get }
-    /// How often quotas were reached.
+    /// The counts of how often quotas were reached.
     var quotaTally: QuotaTally { get }
     /// The rows that were set aside because they cannot be read.
     var unreadable: UnreadableRows { get }
-    /// Why every change would be refused for want of room; `nil` if there is some.
+    /// The reason why every change would be refused for lack of space; `nil` if there is enough.
     var shortage: String? { get }
-    /// Looks whether there is room again where there was none, without changing anything.
+    /// Checks whether there is space again after a shortage, without changing anything.
     func feelForRoom() async throws
 }
 
 extension StoreUpkeep {
-    /// Prunes in portions that let appends go on between them.
+    /// Prunes in portions that let appends proceed between them.
     package func prune(
         _ retention: Retention, at now: Timestamp
     ) async throws -> PrunedCounts {

@@ -1,9 +1,11 @@
 import Synchronization
 
-/// Wakes one waiting task; a wake-up that comes while nobody waits is kept for the next wait.
+/// Wakes one waiting task.
 ///
-/// A lock, not an actor: waking must work from threads that are no task's, without suspension. It
-/// may be waited for by one task at a time.
+/// A wake-up without a waiting task is kept for the next wait.
+///
+/// It uses a lock and is not an actor, because `raise()` must work without suspension from threads
+/// outside of tasks. Only one task at a time may wait.
 package final class WakeSignal: Sendable {
     private enum State {
         case idle
@@ -13,10 +15,10 @@ package final class WakeSignal: Sendable {
 
     private let state = Mutex<State>(.idle)
 
-    /// Creates a signal that nobody has raised.
+    /// Creates a signal that is not raised.
     package init() {}
 
-    /// Wakes the waiting task, or the next to wait.
+    /// Wakes the waiting task, or the next one that waits.
     package func raise() {
         let waiter: CheckedContinuation<Void, Never>? = state.withLock { state in
             guard case .waiting(let continuation) = state else {
@@ -29,7 +31,7 @@ package final class WakeSignal: Sendable {
         waiter?.resume()
     }
 
-    /// Returns when the signal was raised, or the task is cancelled.
+    /// Waits until the signal is raised or the task is cancelled.
     package func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -1,17 +1,18 @@
 import FoundationEssentials
 import Glibc
 
-/// Wakes a thread that waits for work, which is told so by another.
+/// Wakes a thread that waits for work from another thread.
 ///
-/// Not a semaphore: glibc's, and with it Dispatch's, waits until a time of day: a wait of two
-/// milliseconds lasts an hour if the clock is set back by one. `poll` counts what has passed.
+/// It is not a semaphore, because the timed wait of glibc's semaphore, which Dispatch uses, ends at
+/// a time of day: a wait of two milliseconds takes an hour if the clock is set back by an hour.
+/// `poll` measures elapsed time.
 package final class WakeUp: Sendable {
     private let reading: Int32
     private let writing: Int32
 
     package init() {
         var ends: [Int32] = [-1, -1]
-        // Without two descriptors for its writer no store can be opened, and no relay started.
+        // Without two descriptors for its writer, no store can be opened and no relay can start.
         precondition(unsafe pipe(&ends) == 0, "no pipe to wake a thread by: errno \(errno)")
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reading, writing) = (ends[0], ends[1])
@@ -22,19 +23,19 @@ package final class WakeUp: Sendable {
         close(writing)
     }
 
-    /// Ends one wait, the next one if nobody waits now.
+    /// Ends one wait: the current one, or the next if no thread waits.
     package func signal() {
         var byte: UInt8 = 1
         while unsafe write(writing, &byte, 1) < 0, errno == EINTR {}
     }
 
-    /// Waits for a signal.
+    /// Blocks until a signal comes.
     package func wait() {
         var byte: UInt8 = 0
         while unsafe read(reading, &byte, 1) < 0, errno == EINTR {}
     }
 
-    /// Waits for a signal, but not longer than `bound`; says whether one came.
+    /// Blocks until a signal comes, but at most for `bound`, and returns whether one came.
     package func wait(atMost bound: Duration) -> Bool {
         let end = ContinuousClock.now.advanced(by: bound)
         while true {

@@ -18,8 +18,8 @@ package struct StoreMove {
     ///   - source: The store to move.
     ///   - target: The place to move it to.
     ///   - limits: The limits of a portion in memory.
-    ///   - tell: Called after each commit and each step. An error that it throws ends the move, which
-    ///     may be run again.
+    ///   - tell: Called after each commit and each step. An error that it throws ends the move,
+    ///     which may be run again.
     package init(
         from source: any MoveEnd, to target: any MoveEnd, limits: PortionLimits = PortionLimits(),
         tell: @escaping (MoveProgress) throws -> Void

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// A thing that is counted as it comes and goes (`quotaUse`), with the quotas about it.
+/// A kind of thing that is counted as it is created and deleted (`quotaUse`), with its quotas.
 enum CountedThing: Int64, CaseIterable {
     case subscriptions = 1
     case devices = 2
@@ -10,7 +10,7 @@ enum CountedThing: Int64, CaseIterable {
     /// Changes whose record was not kept.
     case unkept = 5
 
-    /// The quotas of the container as a whole: number, and bytes.
+    /// The quotas of the whole container, for number and bytes.
     var ofContainer: (number: Quota?, bytes: Quota?) {
         switch self {
         case .subscriptions: (.subscriptions, .subscriptionBytes)
@@ -21,7 +21,7 @@ enum CountedThing: Int64, CaseIterable {
         }
     }
 
-    /// The quotas of one holder: a user, or a database.
+    /// The quotas of one holder, which is a user or a database.
     var ofHolder: (number: Quota?, bytes: Quota?) {
         switch self {
         case .subscriptions: (.userSubscriptions, .userSubscriptionBytes)
@@ -32,19 +32,19 @@ enum CountedThing: Int64, CaseIterable {
     }
 }
 
-/// How much something would grow.
+/// The amount by which something would grow.
 struct Growth {
     var number = 0
     var bytes = 0
 }
 
-/// What is counted of one container, and what its quotas allow.
+/// The counts of one container, with its quotas.
 struct QuotaLedger {
     let container: StoredContainer
     let quotas: Quotas
     let db: Database
 
-    /// Number and bytes of what a holder has; of the whole container if `holder` is empty.
+    /// Returns number and bytes for a holder, or for the whole container if `holder` is empty.
     func use(of thing: CountedThing, holder: String = "") throws -> Growth {
         let statement = try db.cachedStatement(
             sql: """
@@ -54,7 +54,9 @@ struct QuotaLedger {
         return row.map { Growth(number: $0[0], bytes: $0[1]) } ?? Growth()
     }
 
-    /// The first quota that would not hold; what does not grow is never refused.
+    /// Returns the refusal for the first quota that would be exceeded, or `nil`.
+    ///
+    /// Something that does not grow is never refused.
     func refusal(
         of thing: CountedThing, growingBy whole: Growth, holder: String = "",
         by own: Growth? = nil
@@ -83,7 +85,7 @@ struct QuotaLedger {
         return nil
     }
 
-    /// Whether there is so much room that nobody has to reckon more exactly.
+    /// Returns whether even a growth by `most` fits, so that no exact calculation is needed.
     func hasRoom(for thing: CountedThing, _ most: Growth, holder: String) throws -> Bool {
         try refusal(of: thing, growingBy: most, holder: holder) == nil
     }
@@ -101,7 +103,7 @@ struct QuotaLedger {
 }
 
 extension OpenCommit {
-    /// What is counted of a container in this transaction.
+    /// Returns the counts of a container as of this transaction.
     func ledger(of container: StoredContainer) -> QuotaLedger {
         QuotaLedger(
             container: container, quotas: quotas.overridden(by: container.quotas), db: db)

@@ -2,10 +2,11 @@ import RelayModel
 import Storage
 
 extension StoreReport {
-    /// Counts what `quotaUse` says and the tables do not, and the other way round.
+    /// Returns the statement that counts the differences between `quotaUse` and the tables, in both
+    /// directions.
     static func miscounted(_ dialect: Dialect) -> String {
         let bytes = dialect.bytes(of: "body")
-        // The default zones are nobody's doing.
+        // Default zones are not counted, because no client creates them.
         let ofSomebody = "zoneName <> '\(ZoneID.defaultName)' OR zoneOwner <> ''"
         return """
                 WITH found (container, thing, holder, number, bytes) AS (

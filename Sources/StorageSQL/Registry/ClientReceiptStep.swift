@@ -1,12 +1,14 @@
 import RelayModel
 import Storage
 
-/// Notes what a user's client says of notifications.
+/// Records what a user's client reports about notifications.
 struct ClientReceiptStep: Sendable {
     let owner: Int64
     let now: Timestamp
 
-    /// What a receipt is known by: a device's ID byte by byte, as the table has it.
+    /// The key of a receipt.
+    ///
+    /// The device's ID is compared byte by byte, as in the table.
     private struct Place: Hashable {
         let position: LogPosition
         let device: [UInt8]
@@ -19,11 +21,12 @@ struct ClientReceiptStep: Sendable {
         }
     }
 
-    /// What is known of a user's receipts, as far as one request asks.
+    /// What is known of a user's receipts, as far as one request needs.
     private struct Known {
         var receipts: [Place: ClientReceipt] = [:]
-        /// When it was first said, by whichever device, that a change's notification came; what
-        /// names no device speaks of the same.
+        /// The earliest report of any device that a change's notification arrived.
+        ///
+        /// A receipt without a device refers to the same notification.
         var first: [LogPosition: Timestamp] = [:]
 
         mutating func note(_ receipt: ClientReceipt, at place: Place) {
@@ -33,10 +36,11 @@ struct ClientReceiptStep: Sendable {
         }
     }
 
-    /// Notes the marks of one request, in their order; what was said first stays.
+    /// Records the marks of one request in order.
     ///
-    /// What is asked of each is asked of all together: there may be hundreds, and all who write
-    /// wait.
+    /// The first report of a fact stays.
+    ///
+    /// All marks are looked up together, because there may be hundreds and all other writers wait.
     func note(_ marks: [ClientMark], in db: Database) throws -> [NotedMark] {
         var known = try known(of: marks, in: db)
         var noted: [NotedMark] = []
@@ -118,7 +122,7 @@ struct ClientReceiptStep: Sendable {
             isNewOpening: isNewOpening)
     }
 
-    /// Drops what is of the earliest changes, beyond as many as a user may have.
+    /// Deletes the receipts of the earliest changes beyond the maximum of a user.
     func dropSurplus(in db: Database) throws {
         let last = try Int64.fetchOne(
             db.cachedStatement(

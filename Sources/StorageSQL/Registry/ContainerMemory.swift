@@ -2,10 +2,11 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// What was read of each container, so that a request need not read it again.
+/// A cache of what was read for each container.
 ///
-/// This process alone writes it, as long as the store is its own: where that is in doubt, what is
-/// remembered does not count. What was read before the last change of any is not remembered.
+/// Only this process writes the containers while it owns the store. If the ownership is in doubt,
+/// the cache is not used. A value that was read before the latest change of any container is not
+/// cached.
 final class ContainerMemory<Value: Sendable>: Sendable {
     private struct State {
         var values: [ContainerKey: Value] = [:]
@@ -15,8 +16,9 @@ final class ContainerMemory<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// What is remembered of `container`, or what `read` finds; nothing found is not remembered, so
-    /// that names that nobody knows take no room.
+    /// Returns the cached value of `container`, or what `read` finds.
+    ///
+    /// A missing value is not cached, so that unknown names take no memory.
     func value(
         of container: ContainerKey, inDoubt: Bool = false, orRead read: () async throws -> Value?
     ) async throws -> Value? {
@@ -29,7 +31,7 @@ final class ContainerMemory<Value: Sendable>: Sendable {
         return value
     }
 
-    /// Forgets what was read of `container`, because it was changed.
+    /// Removes the value of `container`, because the container was changed.
     func forget(_ container: ContainerKey) {
         state.withLock { state in
             state.turn += 1

@@ -2,7 +2,7 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Writes into couriers' queues.
+/// Writes to couriers' queues.
 struct CourierStep: Sendable {
     let bounds: CourierBounds
     let now: Timestamp
@@ -16,7 +16,7 @@ struct CourierStep: Sendable {
 
     /// Queues deliveries in their order.
     ///
-    /// What is asked of each is asked of all together: there may be hundreds, and all who write
+    /// All deliveries are looked up together, because there may be hundreds and all other writers
     /// wait.
     func queue(_ deliveries: [CourierDelivery], in db: Database) throws -> CourierQueueing {
         var known = try known(among: deliveries, in: db)
@@ -40,7 +40,7 @@ struct CourierStep: Sendable {
         return CourierQueueing(outcomes: outcomes, dropped: dropped)
     }
 
-    /// Those that were queued before.
+    /// Returns the IDs of deliveries that were queued before.
     private func known(
         among deliveries: [CourierDelivery], in db: Database
     ) throws -> Set<DeliveryID> {
@@ -69,8 +69,9 @@ struct CourierStep: Sendable {
         try insert(delivery, for: address, in: db)
     }
 
-    /// The couriers that the devices have now, which may have other tokens than when the deliveries
-    /// were composed; `nil` for those that have none.
+    /// Returns the couriers that the devices have now, or `nil` for devices without one.
+    ///
+    /// Their tokens may differ from those at the time when the deliveries were composed.
     private func addresses(
         of deliveries: [CourierDelivery], in db: Database
     ) throws -> [Address?] {
@@ -92,7 +93,7 @@ struct CourierStep: Sendable {
         }
     }
 
-    /// Begins with the user, because users who share an ID of a device may be many.
+    /// Starts with the user, because many users may share a device ID.
     static let addressStatement = """
         SELECT courier.id, device.token, device.owner FROM user
             CROSS JOIN device INDEXED BY deviceActiveID
@@ -122,7 +123,8 @@ struct CourierStep: Sendable {
         ])
     }
 
-    /// Drops the oldest that wait for couriers, beyond as many as may; returns how many.
+    /// Drops the oldest waiting notifications beyond the maximum of each courier, and returns their
+    /// number.
     private func dropSurplus(of couriers: [Int64], in db: Database) throws -> Int {
         let last = try Row.fetchFirsts(
             db.cachedStatement(
@@ -144,7 +146,8 @@ struct CourierStep: Sendable {
         return dropped.reduce(0) { $0 + $1.count }
     }
 
-    /// The oldest notification that waits for a courier and is for the user whose device it is now.
+    /// Returns the oldest notification that waits for a courier and belongs to the current user of
+    /// its device.
     static func next(
         of courier: DeviceToken, at now: Timestamp, in db: Database
     ) throws -> TakenNotification? {

@@ -1,12 +1,12 @@
 import RelayModel
 import Storage
 
-/// What becomes of what waits for a courier when its device changes hands or goes.
+/// What happens to a courier's waiting notifications when its device is replaced or ends.
 extension DeviceStep {
-    /// Before `rivals` end for the sake of `device`: what waits for the same user's same device
-    /// goes to its new courier, and everything else that waits for them is dropped.
+    /// Moves or drops the waiting notifications of `rivals` before those end in favour of `device`.
     ///
-    /// What was taken last goes along, so that it is not queued again there.
+    /// Notifications for the same device of the same user move to its new courier; all others are
+    /// dropped. The notifications taken last move too, so that they are not queued again there.
     func handOverCourier(
         of rivals: [DeviceVersion], to device: Device, in commit: OpenCommit
     ) throws {
@@ -26,10 +26,12 @@ extension DeviceStep {
         }
     }
 
-    /// How much that was taken from a courier goes along to another one, and how much may be
-    /// forgotten with it: everybody waits for that.
+    /// The number of taken notifications that move to another courier, and the number that may be
+    /// deleted with a courier.
     ///
-    /// What was taken before the last few is settled, or nearly always.
+    /// Both are limited, because all other writers wait meanwhile.
+    ///
+    /// Notifications taken earlier than the last few are settled in nearly all cases.
     private static let mostTaken = (moved: 64, forgotten: 1000)
 
     static let handingOverWaiting = """
@@ -48,7 +50,7 @@ extension DeviceStep {
             ORDER BY takenAt DESC, id DESC LIMIT \(mostTaken.moved))
         """
 
-    /// Drops what waits for devices that end.
+    /// Drops the waiting notifications of devices that end.
     func dropCourierNotifications(of serials: [UInt64], in commit: OpenCommit) throws {
         let statement = try commit.db.cachedStatement(
             sql: """
@@ -62,7 +64,7 @@ extension DeviceStep {
         }
     }
 
-    /// Ends the couriers of a user that are too many, the least recently polled first.
+    /// Ends a user's couriers beyond the maximum, the least recently polled first.
     func endSurplusCouriers(of owner: UserID, in commit: inout OpenCommit) throws {
         let serials = try UInt64.fetchAll(
             commit.db, sql: Self.surplusStatement,
@@ -72,15 +74,15 @@ extension DeviceStep {
         for serial in serials { try forget.execute(arguments: [serial.stored]) }
     }
 
-    /// How old a courier is that outlives its device for a day, so that its user can register it
-    /// again after a sign-out.
+    /// The age from which a courier outlives its device for a day, so that its user can register it
+    /// again after signing out.
     ///
-    /// A younger one ends with its device: whoever creates one after the other, and ends each,
-    /// would fill the store.
+    /// A younger courier ends with its device. Otherwise a client that creates and ends one courier
+    /// after another would fill the store.
     private static let youth: Duration = .seconds(3600)
 
-    /// Forgets the young couriers of devices that have ended, with what was queued in them, unless
-    /// that is too much for one transaction.
+    /// Deletes the young couriers of ended devices with their queues, unless a queue is too large
+    /// for one transaction.
     func forgetYoungCouriers(of serials: [UInt64], in commit: OpenCommit) throws {
         guard !serials.isEmpty else { return }
         let forget = try commit.db.cachedStatement(sql: Self.forgettingYoungCourier)
@@ -102,19 +104,21 @@ extension DeviceStep {
                 WHERE queued.courier = courier.id LIMIT 1 OFFSET \(mostTaken.forgotten))
         """
 
-    /// Forgets the courier of a device that has ended, unless another device has it, or what was
-    /// queued in it may be repeated still.
+    /// Deletes the courier of an ended device, unless another device uses it or its queued
+    /// notifications may still be repeated.
     ///
-    /// A day later it would go anyway. Until then whoever creates one after the other would fill
-    /// the store.
+    /// It would be deleted a day later anyway. Until then, a client that creates one courier after
+    /// another would fill the store.
     static let forgettingCourier = """
         DELETE FROM courier WHERE \(endedCourier)
             AND NOT EXISTS (
                 SELECT 1 FROM courierNotification AS queued WHERE queued.courier = courier.id)
         """
 
-    /// Begins with the user, because a search that begins with the container reads all its devices;
-    /// and reads none of those that the user had, which may be many more.
+    /// Starts with the user, because a search that starts with the container reads all of its
+    /// devices.
+    ///
+    /// The index contains active devices only; a user may have had many more.
     static let surplusStatement = """
         SELECT device.serial FROM user
             CROSS JOIN device INDEXED BY deviceActiveOwner ON device.owner = user.id

@@ -8,7 +8,9 @@ struct DeviceStep {
     let container: StoredContainer
     let now: Timestamp
 
-    /// Registers it; `spared` changes what an earlier registration of it asked for.
+    /// Registers a device.
+    ///
+    /// `spared` changes the settings of an earlier registration of it.
     func register(
         _ device: Device, named naming: DeviceNaming = .device, _ spared: DeviceSparing = .asBefore,
         in commit: inout OpenCommit
@@ -24,7 +26,8 @@ struct DeviceStep {
         if let same = rivals.first(where: { $0.device == device }) {
             return try refresh(same, spared.badge, in: &commit)
         }
-        // Another user must not inherit what the icon showed, nor another name of the same user.
+        // The badge of a replaced device must not pass to another user, nor to another device ID of
+        // the same user.
         for rival in rivals
         where (rival.device.owner, rival.device.id) != (device.owner, device.id) {
             try dropBadge(rival.device.id, of: rival.device.owner, in: commit)
@@ -40,8 +43,8 @@ struct DeviceStep {
         return version
     }
 
-    /// The ID under which a client's token is registered beside a courier of the same client, or a
-    /// courier beside another token; `nil` where its name is free.
+    /// Returns the ID under which a client's token is registered beside a courier of the same
+    /// client, or a courier beside another token; `nil` if the device's own ID is free.
     private func furtherID(of device: Device, beside rivals: [DeviceVersion]) -> DeviceID? {
         let isTaken = rivals.contains { rival in
             rival.device.id == device.id && rival.device.owner == device.owner
@@ -53,12 +56,15 @@ struct DeviceStep {
         return device.id.further(Hexadecimal.encode(digest.prefix(4)))
     }
 
-    /// Ends the versions whose place a device takes, and makes room for it where it takes none: of
-    /// a user the one ends that was not registered for longest, as it is the likeliest to be gone;
-    /// of a container nobody's ends for the sake of another's.
+    /// Ends the versions that a device replaces.
     ///
-    /// What takes the place of another is let in also where there are more than a quota that was
-    /// lowered allows: a phone whose token is another one would else hear nothing any more.
+    /// If it replaces none, ends a device of the user if the user's quota is reached: the one that
+    /// was not registered for the longest time, because it is most likely gone. No device of one
+    /// user ends in favour of another user's. Returns the serials of the devices ended for lack of
+    /// room.
+    ///
+    /// A device that replaces another one is accepted even if a lowered quota is exceeded.
+    /// Otherwise a phone with a new token would get no more notifications.
     ///
     /// - Throws: ``StorageError/overQuota(_:)`` if there is no room.
     private func makeRoom(
@@ -106,7 +112,8 @@ struct DeviceStep {
         return !serials.isEmpty
     }
 
-    /// What was held back for a version that ends is judged by what comes after it.
+    /// Releases the held deliveries of a version that ends, so that the settings of its successor
+    /// judge them.
     private func release(
         _ device: Device, followedBy next: Device, in commit: OpenCommit
     ) throws {
@@ -115,7 +122,7 @@ struct DeviceStep {
             .release(device.id, isSame ? .stay : .end, commit.db)
     }
 
-    /// Begins with the user, because users who share an ID of a device may be many.
+    /// Starts with the user, because many users may share a device ID.
     static let forgottenStatement = """
         SELECT serial FROM user
             CROSS JOIN device INDEXED BY deviceActiveID
@@ -123,14 +130,15 @@ struct DeviceStep {
         WHERE user.container = ? AND user.name = ? AND deviceID = ? AND ended IS NULL
         """
 
-    /// Ends the devices whose token the gateway declared dead, unless they registered it anew.
+    /// Ends the devices whose tokens the gateway declared dead, unless they were registered again
+    /// since.
     func forget(_ tokens: [DeadToken], in commit: inout OpenCommit) throws {
         let statement = try commit.db.cachedStatement(
             sql: """
                 SELECT serial FROM device
                 WHERE container = ? AND token = ? AND ended IS NULL AND registeredAt <= ?
                 """)
-        // A token is one live device's at the most.
+        // A token has at most one active device.
         let found = try Row.fetchFirsts(
             statement,
             arguments: tokens.map { (token) -> StatementArguments in
@@ -155,8 +163,8 @@ struct DeviceStep {
         return version
     }
 
-    /// The user's active device with the same ID, and the one with the same token: at most two; and
-    /// their serials, also of those that cannot be read.
+    /// Returns the user's active device with the same ID and the active device with the same token
+    /// (at most two), and the serials of both, including unreadable ones.
     private func rivals(
         of device: Device, in commit: OpenCommit
     ) throws -> (versions: [DeviceVersion], serials: [UInt64]) {
@@ -193,7 +201,8 @@ struct DeviceStep {
             device: device, registeredAt: now, activation: commit.next)
     }
 
-    /// Ends versions of devices, and what waits for their couriers.
+    /// Ends device versions, drops the waiting notifications of their couriers, and appends the log
+    /// entry.
     func endAndTell(_ serials: [UInt64], in commit: inout OpenCommit) throws {
         guard !serials.isEmpty else { return }
         try dropCourierNotifications(of: serials, in: commit)
@@ -204,7 +213,7 @@ struct DeviceStep {
         _ = try commit.append(body, storedBody: try body.storedBody(), in: container, at: now)
     }
 
-    /// The entry that ends the versions comes next.
+    /// Marks versions as ended by the entry that is appended next.
     private func end(_ serials: [UInt64], in commit: OpenCommit) throws {
         let statement = try commit.db.cachedStatement(
             sql: "UPDATE device SET ended = ? WHERE serial = ? AND ended IS NULL")
@@ -224,14 +233,14 @@ struct DeviceStep {
 }
 
 extension DeviceStep {
-    /// Forgets what the icon of a device showed whose version ended, as the walk does, unless its
-    /// user has registered it again.
+    /// Deletes the badge of a device whose version ended, as the walk does, unless its user has
+    /// registered it again.
     static func dropBadge(ofEnded serial: Int64, in db: Database) throws {
         try db.cachedStatement(sql: endedBadgeStatement).execute(arguments: [serial])
     }
 
-    /// Compares its key with one row, not with all that a question finds: of these SQLite looks
-    /// for the container's alone.
+    /// Compares the key with a single row and not with a set of rows, for which SQLite would use
+    /// the index by container only.
     static let endedBadgeStatement = """
         DELETE FROM badge
         WHERE (container, deviceID, owner) = (
@@ -242,10 +251,11 @@ extension DeviceStep {
                     AND device.owner = badge.owner AND device.ended IS NULL)
         """
 
-    /// Finds the live devices of a container with a user's ID or a token: the container's number,
-    /// the ID, the token, the user.
+    /// Finds the active devices of a container with a user's device ID or with a token.
     ///
-    /// Each has an index; asked for with OR, SQLite reads every device of the container.
+    /// Parameters: the container's number, the ID, the token, the user.
+    ///
+    /// Each condition has an index. With OR, SQLite would read every device of the container.
     static let rivalsStatement = """
         \(VersionTable.device.select())
         WHERE serial IN (

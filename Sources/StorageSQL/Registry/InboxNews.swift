@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Says whose inboxes were written, to those who watch them.
+/// Notifies watchers of writes into inboxes.
 final class InboxNews: Sendable {
     private typealias Watchers = [UInt64: AsyncStream<Void>.Continuation]
 
@@ -13,7 +13,7 @@ final class InboxNews: Sendable {
 
     private let state = Mutex(State())
 
-    /// Yields after the inbox was written, until the stream is read no more.
+    /// Returns a stream that yields after writes into the inbox, until its reader ends.
     func watch(_ owner: InboxOwner) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream<Void>.makeStream(
             bufferingPolicy: .bufferingNewest(1))
@@ -33,7 +33,7 @@ final class InboxNews: Sendable {
         }
     }
 
-    /// Tells those who watch an inbox of a container.
+    /// Notifies the watchers of all inboxes of a container.
     func tell(container: ContainerKey) {
         let watchers = state.withLock { state -> [AsyncStream<Void>.Continuation] in
             state.watchers.filter { $0.key.container == container }
@@ -42,7 +42,9 @@ final class InboxNews: Sendable {
         for watcher in watchers { watcher.yield() }
     }
 
-    /// Tells those who watch one of these inboxes; a step without notifications costs nothing.
+    /// Notifies the watchers of these inboxes.
+    ///
+    /// A step without notifications costs nothing.
     func tell(_ owners: some Collection<InboxOwner>) {
         guard !owners.isEmpty else { return }
         let watchers = state.withLock { state -> [AsyncStream<Void>.Continuation] in

@@ -2,18 +2,21 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Writes into inboxes.
+/// Writes to inboxes.
 struct InboxStep: Sendable {
-    /// The numbers of an inbox.
+    /// The highest number given out, and the highest dropped.
     struct Numbers {
         let last: UInt64
         let dropped: UInt64
     }
 
-    /// Whether the size of an inbox is looked at again once it has given out these numbers: after
-    /// a few notifications, because to look reads as many as there may be.
+    /// Returns whether the size of an inbox is checked after it gave out these numbers, which is
+    /// the case at each multiple of an interval.
     ///
-    /// What is marked as read gets a number too, so that those of what comes may all be odd.
+    /// A check reads as many rows as the inbox may have, so not every notification leads to one.
+    ///
+    /// Marking as read uses numbers too, and its numbers are tested as well, because the new
+    /// notifications alone may never get a multiple of the interval.
     private static func isLookedAt(after numbers: ClosedRange<Int64>, of perUser: Int) -> Bool {
         let interval = Int64(max(1, min(64, perUser / 16)))
         return numbers.upperBound / interval > (numbers.lowerBound - 1) / interval
@@ -37,7 +40,9 @@ struct InboxStep: Sendable {
         }
     }
 
-    /// Writes entries; what a crash repeats is there already, and stays as it is.
+    /// Writes notifications.
+    ///
+    /// One that is repeated after a crash exists already and stays unchanged.
     static func insert(_ entries: [InboxEntry], perUser: Int, in db: Database) throws {
         let insert = try db.cachedStatement(
             sql: """
@@ -62,17 +67,18 @@ struct InboxStep: Sendable {
         }
     }
 
-    /// The numbers of a user, and of the user's container.
+    /// The number of a user, and the number of the user's container.
     private typealias Inbox = (owner: Int64, container: Int64)
 
-    /// Whose the entries are, by their users; none of a container that was never saved.
+    /// Returns the inboxes of the entries by owner, without those of containers that were never
+    /// saved.
     private static func inboxes(
         of entries: [InboxEntry], in db: Database
     ) throws -> [InboxOwner: Inbox] {
         let containers = try db.numbers(of: entries.map(\.owner.container))
         var asked: [(owner: InboxOwner, container: Int64)] = []
         var seen: Set<InboxOwner> = []
-        // In their order, in which new ones get their numbers.
+        // In the order of the entries, in which new users get their numbers.
         for owner in entries.map(\.owner) where seen.insert(owner).inserted {
             if let container = containers[owner.container] { asked.append((owner, container)) }
         }
@@ -91,7 +97,7 @@ struct InboxStep: Sendable {
         return found
     }
 
-    /// The entries that are not written yet, each once, with whose they are.
+    /// Returns the entries that are not written yet, each once, with their inboxes.
     private static func unknown(
         _ entries: [InboxEntry], in db: Database
     ) throws -> [(InboxEntry, Inbox)] {
@@ -118,7 +124,7 @@ struct InboxStep: Sendable {
         }
     }
 
-    /// The next numbers of inboxes, one for each entry.
+    /// Returns the next number of the inbox for each entry.
     private static func nextSequences(
         of entries: [(InboxEntry, Inbox)], in db: Database
     ) throws -> [Int64] {
@@ -151,14 +157,14 @@ struct InboxStep: Sendable {
         if let last { _ = try drop([End(owner: owner, sequence: last)], in: db) }
     }
 
-    /// The last notification of a user that is to be dropped.
+    /// The last notification of a user to drop.
     struct End: Sendable {
         let owner: Int64
         let sequence: Int64
     }
 
-    /// Drops the notifications of users up to a number of each, and remembers how far that goes;
-    /// returns how many.
+    /// Drops the notifications of users up to the given number of each, records that number, and
+    /// returns how many were dropped.
     static func drop(_ ends: [End], in db: Database) throws -> Int {
         let note = try db.cachedStatement(
             sql: "UPDATE inbox SET droppedSequence = max(droppedSequence, ?) WHERE owner = ?")
@@ -171,10 +177,11 @@ struct InboxStep: Sendable {
         return dropped.reduce(0) { $0 + $1.count }
     }
 
-    /// Marks every notification with one of these IDs as read; returns the IDs that there are.
+    /// Marks all notifications with these IDs as read, and returns those IDs that the inbox
+    /// contains.
     ///
-    /// Subscriptions that one change fires share an ID. All are asked for together, and numbered
-    /// together.
+    /// The subscriptions that one change fires share an ID. All notifications are looked up and
+    /// numbered together.
     func markRead(
         _ ids: [UUIDBytes], of owner: Int64, perUser: Int, in db: Database
     ) throws -> Set<UUIDBytes> {
@@ -210,7 +217,8 @@ struct InboxStep: Sendable {
         return Set(zip(asked, found).filter { !$0.1.isEmpty }.map(\.0))
     }
 
-    /// Names its index, because the order would have the whole inbox read.
+    /// Names its index, because the requested order would otherwise lead to a scan of the whole
+    /// inbox.
     static let sharingStatement = """
         SELECT notification.sequence, readAt, inbox.container
         FROM notification INDEXED BY notificationID

@@ -1,15 +1,15 @@
 import FoundationEssentials
 import Storage
 
-/// A place among the dead letters of a container, by the moment at which they became that.
+/// A place among the dead letters of a container, ordered by the moment at which they ended.
 struct LetterPlace: Sendable, Comparable {
-    /// Before all.
+    /// The place before all dead letters.
     static let beginning = LetterPlace(endedAt: .min, deliveryID: Data())
 
     private let endedAt: Int64
     private let deliveryID: Data
 
-    /// The place of the last dead letter; `nil` if there is none.
+    /// Returns the place of the last dead letter, or `nil` if there is none.
     static func last(of container: StoredContainer, in db: Database) throws -> Self? {
         try Row.fetchOne(
             db,
@@ -20,10 +20,10 @@ struct LetterPlace: Sendable, Comparable {
         ).map { LetterPlace(endedAt: $0[0], deliveryID: $0[1]) }
     }
 
-    /// Those of the next `limit` dead letters that the reason and `isWanted` let through, and the
+    /// Returns those of the next `limit` dead letters that match the reason and `isWanted`, and the
     /// place after them.
     ///
-    /// `isWanted` is told the stored delivery; without it none is read.
+    /// `isWanted` gets the text of the stored delivery. Without it, no text is read.
     func portion(
         upTo end: LetterPlace, of container: StoredContainer, _ reason: String?, _ limit: Int,
         where isWanted: ((String) -> Bool)?, in db: Database

@@ -1,16 +1,17 @@
 import RelayModel
 import Storage
 
-/// What is read of a dead letter's text without reading the delivery whole.
+/// The parts of a dead letter's text that can be read without decoding the whole delivery.
 struct LetterText {
-    /// The second after which nobody wants it any more.
+    /// The Unix time in seconds at which the notification expires; `nil` if it does not.
     let expiration: Int64?
-    /// The lane in which it waits as a retry.
+    /// The lane in which the delivery waits as a retry.
     let lane: String
-    /// Whether it tells of a record by its newest change only.
+    /// Whether the delivery may be replaced by a newer one for the same record.
     let collapses: Bool
 
-    /// `nil` if it is not what Belfry writes: then it could not be sent either.
+    /// Returns `nil` if the text is not what Belfry writes, because then it could not be sent
+    /// either.
     init?(_ text: String) {
         guard case .object(let object)? = try? JSONValue(stored: text),
             case .string(let environment)? = object["gatewayEnvironment"],
@@ -27,7 +28,7 @@ struct LetterText {
         }
     }
 
-    /// Whether nobody wants it any more at `now`.
+    /// Returns whether the notification has expired at `now`.
     func isExpired(at now: Timestamp) -> Bool {
         expiration.map { $0 <= now.seconds } ?? false
     }

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// Moves versions that have ended out of the walk's tables, to where only questions look.
+/// Moves ended versions out of the walk's tables into the tables that only explanations read.
 struct PastStep {
     private let db: Database
 
@@ -9,12 +9,13 @@ struct PastStep {
         self.db = db
     }
 
-    /// Where the first version ended that has, and was not moved; `nil` if there is none.
+    /// Returns the position at which the first ended version that was not moved yet ended, or `nil`
+    /// if there is none.
     static func firstEnd(of table: VersionTable, in db: Database) throws -> Int64? {
         try Int64.fetchOne(db, sql: firstEndStatement(table))
     }
 
-    /// Names its index, in which only those are that have ended.
+    /// Names its index, which contains only ended versions.
     static func firstEndStatement(_ table: VersionTable) -> String {
         """
         SELECT ended FROM \(table.rawValue) INDEXED BY \(table.rawValue)Ended
@@ -22,8 +23,8 @@ struct PastStep {
         """
     }
 
-    /// Moves versions that ended at `first` or later, at or before `position`, and that nothing
-    /// owed needs; returns where they ended.
+    /// Moves versions that ended from `first` to `position` and that no owed work needs, and
+    /// returns the positions at which they ended.
     func move(
         _ table: VersionTable, from first: Int64, upTo position: LogPosition, limit: Int
     ) throws -> [Int64] {
@@ -34,7 +35,7 @@ struct PastStep {
         let delete = try db.cachedStatement(sql: "DELETE FROM \(table.rawValue) WHERE serial = ?")
         for row in rows {
             let serial: Int64 = row[0]
-            // What was on its way when the device ended has noted its badge again.
+            // A delivery that was under way when the device ended has stored its badge again.
             if table == .device { try DeviceStep.dropBadge(ofEnded: serial, in: db) }
             try keep.execute(arguments: [serial])
             try delete.execute(arguments: [serial])
@@ -42,7 +43,7 @@ struct PastStep {
         return rows.map { $0[1] }
     }
 
-    /// The versions that are moved next, so many at the most.
+    /// Returns the statement for the next versions to move, at most a given number.
     static func moved(_ table: VersionTable) -> String {
         """
         SELECT serial, ended FROM \(table.rawValue)
@@ -53,7 +54,7 @@ struct PastStep {
         """
     }
 
-    /// Copies one version to where only questions look.
+    /// Returns the statement that copies one version into the table of past versions.
     private static func keeping(_ table: VersionTable) -> String {
         switch table {
         case .subscription:
@@ -88,7 +89,7 @@ struct PastStep {
         }
     }
 
-    /// Where versions of a table are kept once nothing owed needs them.
+    /// Returns the table of past versions.
     static func table(of table: VersionTable) -> String {
         switch table {
         case .subscription: "pastSubscription"
