@@ -2,7 +2,7 @@ package import RelayModel
 package import Storage
 
 extension RelayStore {
-    /// Tokens that are over and are kept, so that it is said of them that they were there.
+    /// The maximum number of ended tokens that are kept, so that lists can show that they existed.
     private static let mostEndedTokens = 1000
 
     package func save(_ token: AdminToken) async throws {
@@ -18,7 +18,8 @@ extension RelayStore {
                     token.id, token.verifier, token.label, token.mayChange, container,
                     token.createdAt.stored, token.endsAt?.stored, token.revokedAt?.stored,
                 ])
-            // Whoever has one made for each task, for an hour, would have the list grow for ever.
+            // Without this limit, an operator that creates a short-lived token for each task would
+            // make the list grow forever.
             try commit.db.execute(
                 sql: """
                     DELETE FROM adminToken WHERE id IN (
@@ -105,8 +106,8 @@ extension RelayStore {
         guard let level = EvenLevel(of: shares.map { $0.count }, within: most).level else {
             return count
         }
-        // Who has most entries loses the oldest of these: even a token that may only read fills the
-        // log with what it is refused, and must not push out what others did.
+        // The callers with most entries lose their oldest ones. Even a read-only token can fill the
+        // log with refused calls, and must not push out the entries of others.
         var dropped = 0
         for share in shares where share.count > level {
             dropped += try await dropAudit(of: share.caller, share.count - level)
@@ -114,13 +115,14 @@ extension RelayStore {
         return count + dropped
     }
 
-    /// Entries of the audit log that one transaction deletes.
+    /// The number of audit entries that one transaction deletes.
     private static let auditPortion = 500
 
-    /// How many entries each caller has; none if there are no more than `most`.
+    /// Returns the number of entries of each caller, or nothing if there are at most `most` in
+    /// total.
     private func auditShares(beyond most: Int) async throws -> [(caller: String, count: Int)] {
         try await read { db -> [(caller: String, count: Int)] in
-            // No more than these can be there, and to count them takes longer.
+            // The span of IDs is an upper bound of the count, and counting takes longer.
             let span = try Int.fetchOne(
                 db,
                 sql: """
@@ -133,14 +135,15 @@ extension RelayStore {
         }
     }
 
-    /// Deletes the oldest entries of a caller, so many of them.
+    /// Deletes the oldest `count` entries of a caller.
     private func dropAudit(of caller: String, _ count: Int) async throws -> Int {
         var last: Int64 = 0
         var rest = count
         while rest > 0 {
             try Task.checkCancellation()
             let (after, portion) = (last, min(rest, Self.auditPortion))
-            // Each portion begins behind the one before: what lies between is others'.
+            // Each portion begins after the previous one. Entries in between belong to other
+            // callers.
             let ids = try await read { db in
                 try Int64.fetchAll(
                     db,

@@ -12,7 +12,7 @@ extension RelayStore: ClientReceiptRegistry {
             let step = ClientReceiptStep(
                 owner: try commit.db.user(user.user, of: container), now: now)
             let noted = try step.note(marks, in: commit.db)
-            // What names no device may have a row of its own, and be no new delivery.
+            // A mark without a device may add a row without being a new delivery.
             if noted.contains(where: { $0.isNewDelivery || $0.receipt.device == nil }) {
                 try step.dropSurplus(in: commit.db)
             }
@@ -92,7 +92,7 @@ extension RelayStore: ClientReceiptRegistry {
         }
     }
 
-    /// The device with a serial, be it active, ended or past.
+    /// The device version with a serial, whether it is active, ended or past.
     static let holderStatement = """
         SELECT version.deviceID, user.name AS ownerName, container.name AS containerName,
             container.environment

@@ -78,7 +78,8 @@ extension RelayStore {
         }
     }
 
-    /// Revoked keys of one container that are kept, so that it is said of them that they were.
+    /// The maximum number of revoked keys that are kept for one container, so that lists can show
+    /// that they existed.
     static let mostRevokedKeys = 1000
 
     package func save(_ key: AccessKey) async throws {
@@ -97,7 +98,8 @@ extension RelayStore {
                     container.id, key.id, key.kind.rawValue, key.verifier, key.label,
                     key.createdAt.stored, key.revokedAt?.stored,
                 ])
-            // Whoever makes keys and revokes them again and again would have the list grow.
+            // Without this limit, creating and revoking keys again and again would make the list
+            // grow forever.
             try commit.db.execute(
                 sql: """
                     DELETE FROM accessKey WHERE container = ?1 AND id IN (
@@ -206,7 +208,8 @@ extension RelayStore {
                     token.teamID, token.keyID, token.environment.rawValue, sealed,
                     token.issuedAt.stored,
                 ])
-            // Keys are replaced, and nobody says so here: their tokens would stay for good.
+            // Signing keys are replaced without notice to the store, so tokens of old keys would
+            // stay forever.
             try commit.db.execute(
                 sql: "DELETE FROM providerToken WHERE issuedAt < ?",
                 arguments: [
@@ -231,7 +234,8 @@ extension RelayStore {
         }
     }
 
-    /// Reads rows of one container, whose number is the first argument; none if it is unknown.
+    /// Reads rows of one container, whose number is the first argument, or none if the container is
+    /// unknown.
     func rows<Value: Sendable>(
         of key: ContainerKey, sql: String, arguments: StatementArguments = [],
         _ make: @escaping @Sendable (Row) throws -> Value
@@ -242,8 +246,8 @@ extension RelayStore {
         }
     }
 
-    /// Runs a statement on rows of one container, whose number is the first argument; returns how
-    /// many rows it changed.
+    /// Runs a statement on rows of one container, whose number is the first argument, and returns
+    /// the number of changed rows.
     func change(
         _ key: ContainerKey, sql: String, arguments: StatementArguments
     ) async throws -> Int {

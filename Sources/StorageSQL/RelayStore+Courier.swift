@@ -59,7 +59,7 @@ extension RelayStore {
     package func takeNotification(
         of courier: DeviceToken, at now: Timestamp
     ) async throws -> TakenNotification? {
-        // Most polls find nothing, and a look costs no commit.
+        // Most polls find nothing, and a read needs no commit.
         let isWaiting = try await read { db in
             try CourierStep.next(of: courier, at: now, in: db) != nil
         }

@@ -2,17 +2,18 @@ package import RelayModel
 import Storage
 
 extension RelayStore {
-    /// How long a taken notification is kept at least: until it is certain that it was handed
-    /// over, or put back.
+    /// The minimum time for which a taken notification is kept, until it was certainly handed over
+    /// or put back.
     private static let takenGrace: Duration = .seconds(300)
-    /// How long a courier without a device is remembered: its user may sign in again.
+    /// How long a courier without a device is kept, because its user may sign in again.
     private static let orphanGrace: Duration = .seconds(86_400)
 
     package func pruneCouriers(
         idleSince: Timestamp, at now: Timestamp, limit: Int = 1000
     ) async throws -> Int {
         let count = max(0, limit)
-        // Whoever writes begins with what is there, as whoever prunes the log does.
+        // The deletion begins at the first row found here, so that the writer does not walk over
+        // rows that were deleted before.
         let first = try await read { db -> (waiting: Int64?, taken: Int64?) in
             guard let row = try Row.fetchOne(db, sql: Self.firstStatement) else {
                 return (nil, nil)
@@ -21,12 +22,12 @@ extension RelayStore {
         }
         return try await write { commit in
             var changed = 0
-            // What expired is as good as taken.
+            // An expired notification is treated like a taken one.
             if let waiting = first.waiting, waiting <= now.stored {
                 changed += try commit.db.executeCounting(
                     sql: Self.expiredStatement, arguments: [now.stored, waiting, count])
             }
-            // What the progress has passed, and no retry owes, is never repeated.
+            // A delivery that the progress has passed and that is no retry is never repeated.
             if let taken = first.taken {
                 let grace = now.advanced(by: .zero - Self.takenGrace).stored
                 changed += try commit.db.executeCounting(
@@ -37,7 +38,8 @@ extension RelayStore {
         }
     }
 
-    /// When the first of those that wait expires, and where the first stands that was taken.
+    /// The moment at which the first waiting notification expires, and the position of the first
+    /// taken one.
     static let firstStatement = """
         SELECT (
                 SELECT expiresAt FROM courierNotification INDEXED BY courierExpiring
@@ -62,7 +64,7 @@ extension RelayStore {
             LIMIT ?3)
         """
 
-    /// Ends the devices of couriers that nobody polls, and deletes couriers without a device.
+    /// Ends the devices of couriers that are not polled, and deletes couriers without a device.
     private static func endIdleCouriers(
         since: Timestamp, at now: Timestamp, _ limit: Int, in commit: inout OpenCommit
     ) throws -> Int {
@@ -80,8 +82,10 @@ extension RelayStore {
         return idle.count + orphans
     }
 
-    /// Begins with the couriers that nobody polls: a search that begins with the devices reads all
-    /// that there are, of all containers, while everybody waits to write.
+    /// Starts with the couriers that are not polled.
+    ///
+    /// A search that starts with the devices would read all devices of all containers while all
+    /// other writers wait.
     static let idleStatement = """
         SELECT device.serial, container.id, container.name AS containerName,
             container.environment

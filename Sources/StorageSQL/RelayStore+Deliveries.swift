@@ -80,7 +80,7 @@ extension RelayStore {
                 Data(change.body), change.receivedAt.stored, digest,
             ])
         if let number { return UInt64(clamping: number) }
-        // The source repeats what is parked already.
+        // The source repeats a change that is parked already.
         let known = try Int64.fetchOne(
             db,
             sql: """
@@ -89,7 +89,7 @@ extension RelayStore {
         return UInt64(clamping: known ?? 0)
     }
 
-    /// SHA-256 of what a source sent, by which a repetition is known.
+    /// Returns the SHA-256 of what a source sent, by which a repetition is recognised.
     private static func digest(of change: ParkedChange) -> Data {
         var hasher = SHA256()
         hasher.update(data: change.body)
@@ -115,7 +115,7 @@ extension RelayStore {
         }
     }
 
-    /// Reads retries or dead letters, at most a page of bytes.
+    /// Reads retries or dead letters, at most one page of bytes.
     private func exceptions<Value: Sendable>(
         of key: ContainerKey, in table: String, sql: String, arguments: StatementArguments,
         _ make: @escaping @Sendable (Row) throws -> Value
@@ -137,14 +137,15 @@ extension RelayStore {
             arguments: [number.stored]) > 0
     }
 
-    /// Dead letters that one transaction takes away, so that appends go on between them.
+    /// The number of dead letters that one transaction takes, so that appends can run in between.
     private static let lettersAtATime = 500
 
-    /// Takes dead letters away, having done `first` with those of each portion that are there;
-    /// returns how many.
+    /// Takes dead letters away and returns their number.
     ///
-    /// In portions, each whole for itself: who asks again after a crash takes away the rest. What
-    /// becomes a dead letter meanwhile stays.
+    /// In each portion, `first` is called with the existing ones before they are deleted.
+    ///
+    /// Each portion is a transaction of its own; after a crash, a repeated call takes the rest.
+    /// Deliveries that become dead letters meanwhile stay.
     func letters(
         _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
         where isWanted: (@Sendable (String) -> Bool)? = nil,
@@ -157,8 +158,10 @@ extension RelayStore {
         return total
     }
 
-    /// Looks through the dead letters of a container that there are now, in portions; `body` is
-    /// told those that are wanted, by their IDs, their reason and what was stored.
+    /// Walks through the current dead letters of a container in portions, and passes the IDs of
+    /// those that match `ids`, `reason` and `isWanted` to `body`.
+    ///
+    /// `isWanted` gets the stored delivery.
     func eachPortion(
         _ ids: [DeliveryID]?, of key: ContainerKey, _ reason: String?,
         where isWanted: (@Sendable (String) -> Bool)?,
@@ -190,14 +193,14 @@ extension RelayStore {
         }
     }
 
-    /// Takes dead letters away in a transaction, which asks for all of them together.
+    /// Takes dead letters away within a transaction, looking all of them up together.
     static func take(
         _ letters: [Data], of container: StoredContainer, in db: Database,
         first: (Database, StoredContainer, [Data]) throws -> Void
     ) throws -> Int {
         let find = try db.cachedStatement(
             sql: "SELECT 1 FROM deadLetter WHERE container = ? AND deliveryID = ?")
-        // Somebody else may have taken some meanwhile.
+        // Another call may have taken some of them meanwhile.
         let found = try Row.fetchFirsts(find, arguments: letters.map(container.naming))
         let there = zip(letters, found).filter { $0.1 != nil }.map(\.0)
         guard !there.isEmpty else { return 0 }
@@ -210,7 +213,7 @@ extension RelayStore {
 }
 
 extension StoredContainer {
-    /// The arguments that name a delivery of the container.
+    /// Returns the arguments that identify a delivery of the container.
     func naming(_ deliveryID: Data) -> StatementArguments { [id, deliveryID] }
 }
 

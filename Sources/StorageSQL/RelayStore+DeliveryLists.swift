@@ -37,10 +37,10 @@ extension RelayStore {
         }
     }
 
-    /// How retries or dead letters are found.
+    /// The statements that find retries or dead letters.
     private struct ExceptionList: Sendable {
         let table: String
-        /// The column by which they are ordered.
+        /// The column that defines their order.
         let order: String
         let all: String
         let ofUser: String
@@ -93,10 +93,11 @@ extension RelayStore {
         }
     }
 
-    /// A statement with the record type of each row's change, as far as the log still has it.
+    /// Returns a statement extended by the record type of each row's change, as far as the log
+    /// still has the change.
     ///
-    /// `sql` asks for all columns of a table. A page may look at ten thousand rows, and to ask
-    /// about each by itself would be waited for as often.
+    /// `sql` must select all columns of a table. A page may read ten thousand rows, and a separate
+    /// query for each would mean as many round trips.
     private static func withTypes(_ sql: String, of table: String) -> String {
         let column = """
             (SELECT logEntry.recordType FROM logEntry
@@ -106,7 +107,7 @@ extension RelayStore {
         return "\(beginning), \(column)\(sql.dropFirst(beginning.count))"
     }
 
-    /// The deliveries of some changes, which are few for each, in the order of the list.
+    /// Returns the deliveries of a few changes, each of which has few, in the order of the list.
     private static func page<Value: Sendable>(
         of positions: Set<LogPosition>, by sql: String, _ container: StoredContainer,
         _ list: ExceptionList, before: DeliveryListPlace?, _ bounds: PageBounds, in db: Database,
@@ -151,7 +152,7 @@ extension RelayStore {
             switch which {
             case .subscriptions(let id):
                 tables = ["subscription", "pastSubscription"]
-                // The database is the middle of the index.
+                // The index contains the database between the owner and the ID.
                 condition = """
                     owner = ?1 AND database IN ('public', 'private', 'shared')
                         AND subscriptionID = ?2

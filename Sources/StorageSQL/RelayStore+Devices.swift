@@ -62,8 +62,10 @@ extension RelayStore {
         try await read { try Self.badges(in: $0) }
     }
 
-    /// There may be one for each device: a server sends some at a time, and looks for the name of
-    /// each user by itself, so that no part takes longer than a statement may.
+    /// Returns the badges of all devices that have one.
+    ///
+    /// There may be one for each device. A server sends a part of them at a time and looks up each
+    /// user's name separately, so that no part exceeds the time limit of a statement.
     static func badges(in db: Database) throws -> [BadgeHolder: Int64] {
         let rows = try Row.fetchCursor(
             db,

@@ -2,14 +2,14 @@ import RelayModel
 import Storage
 
 extension SubscriptionStep {
-    /// After this many changes that were set aside for a subscription, it ends.
+    /// The number of set-aside changes after which a subscription is disabled.
     static let mostStrikes = 3
 
-    /// Lets the version `serial` of a subscription begin with the strikes of the one before it, so
-    /// that nobody gets rid of them by saving it again: with all of those of the version that it
-    /// replaces, or with all but one of those by which it was disabled.
+    /// Gives the new version `serial` of a subscription the strikes of its predecessor, so that
+    /// saving it again does not clear them: all strikes of the version that it replaces, or all but
+    /// one of those by which it was disabled.
     ///
-    /// A condition that was mended is not named again, and then they mean nothing.
+    /// A repaired condition causes no further strikes, and then the old ones have no effect.
     func carryStrikes(
         to serial: UInt64, from replaced: UInt64?, orDisabled disabled: LogPosition?,
         in commit: OpenCommit
@@ -23,7 +23,8 @@ extension SubscriptionStep {
             ).execute(arguments: [serial.stored, replaced.stored])
         }
         guard let disabled else { return }
-        // Which changes they were is forgotten with the version: its end stands for them.
+        // The positions of the changes were deleted with the version, so positions before its end
+        // stand for them.
         for number in 1..<Self.mostStrikes {
             try commit.db.cachedStatement(
                 sql: """
@@ -34,7 +35,7 @@ extension SubscriptionStep {
         }
     }
 
-    /// Whether a subscription is disabled.
+    /// Returns whether a subscription is disabled.
     func isDisabled(_ id: SubscriptionID, in commit: OpenCommit) throws -> Bool {
         guard try hasDisabled(in: commit) else { return false }
         let statement = try commit.db.cachedStatement(
@@ -46,7 +47,8 @@ extension SubscriptionStep {
             statement, arguments: [user, owner.database.rawValue, id.rawValue]) != nil
     }
 
-    /// Forgets that a subscription was disabled; says where in the log that was, if it was.
+    /// Deletes the record that a subscription was disabled and returns the position of that, if
+    /// there was one.
     func forgetDisabled(_ id: SubscriptionID, in commit: OpenCommit) throws -> LogPosition? {
         guard try hasDisabled(in: commit) else { return nil }
         let statement = try commit.db.cachedStatement(
@@ -60,7 +62,8 @@ extension SubscriptionStep {
         ).map { LogPosition(stored: $0) }
     }
 
-    /// Whether any of the user's was disabled, as of the beginning of the request.
+    /// Returns whether the user had a disabled subscription in the database at the beginning of the
+    /// request.
     private func hasDisabled(in commit: OpenCommit) throws -> Bool {
         if let known = together.hasDisabled { return known }
         let found = try Int.fetchOne(

@@ -2,13 +2,13 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Applies the operations of one request on the subscriptions of one user.
+/// Applies the operations of one request to the subscriptions of one user.
 struct SubscriptionStep {
     let owner: SubscriptionOwner
     let container: StoredContainer
     let user: Int64
     let now: Timestamp
-    /// What is known of what the operations ask.
+    /// The rows that the operations need, read for several operations at once.
     let together = SubscriptionsTogether()
 
     func run(
@@ -40,7 +40,7 @@ struct SubscriptionStep {
         }
     }
 
-    /// Whose a subscription is comes from the credential alone.
+    /// Sets the owner of a subscription, which comes from the credential alone.
     private func owned(_ subscription: Subscription) -> Subscription {
         var subscription = subscription
         subscription.container = owner.container
@@ -62,7 +62,7 @@ struct SubscriptionStep {
             return .duplicate(of: other)
         }
         if let existing {
-            // It cannot be read, so nobody is told by it: what is saved anew takes its place.
+            // Its row cannot be read, so it notifies no one. The newly saved one replaces it.
             try end(existing.serial, in: commit)
             return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
         }
@@ -72,11 +72,13 @@ struct SubscriptionStep {
         return .saved(try save(subscription, content, replacing: nil, in: &commit))
     }
 
-    /// Whether two subscriptions say the same byte by byte: texts are equal where a letter is
-    /// spelled in two ways, and a condition on a record's name is not the same then.
+    /// Returns whether two subscriptions are equal byte by byte.
     ///
-    /// In which order the members of a filter stand says nothing: with some clients it is another
-    /// one each time.
+    /// Swift's `==` treats two spellings of the same letter as equal, but a condition on a record's
+    /// name differs then.
+    ///
+    /// The order of a filter's members does not matter, because some clients change it with each
+    /// request.
     private static func isSame(_ one: Subscription, _ other: Subscription) -> Bool {
         guard one == other else { return false }
         let form = JSONValue.object(one.storedForm).withMembersByName
@@ -87,7 +89,7 @@ struct SubscriptionStep {
         _ subscription: Subscription, in commit: inout OpenCommit
     ) throws -> SubscriptionEditOutcome {
         guard let existing = try active(subscription.id, in: commit) else {
-            // One that was disabled is enabled by saving it anew.
+            // A disabled subscription is enabled by saving it again.
             return try isDisabled(subscription.id, in: commit)
                 ? try create(subscription, in: &commit) : .notFound(subscription.id)
         }
@@ -106,7 +108,8 @@ struct SubscriptionStep {
         return .saved(try save(subscription, content, replacing: existing.serial, in: &commit))
     }
 
-    /// What was held back by a version that ends is judged by what comes after it.
+    /// Releases the held deliveries of a version that ends, so that the settings of its successor
+    /// judge them.
     private func release(
         _ id: SubscriptionID, followedBy kindness: SubscriptionKindness?, in commit: OpenCommit
     ) throws {
@@ -115,7 +118,9 @@ struct SubscriptionStep {
             id, in: owner.database, digest.map { .last(seconds: $0.seconds) } ?? .end, commit.db)
     }
 
-    /// The quota that does not allow a subscription; `bytes` are those of the version that ends.
+    /// Returns the refusal if a quota does not allow the subscription.
+    ///
+    /// `bytes` is the size of the version that ends.
     private func refusal(
         of subscription: Subscription, replacing bytes: Int?, in commit: OpenCommit
     ) throws -> QuotaRefusal? {
@@ -127,7 +132,8 @@ struct SubscriptionStep {
             holder: String(user))
     }
 
-    /// Whether there is room for whatever the request saves, so that nobody has to reckon.
+    /// Returns whether there is room for everything that the request can save, so that no exact
+    /// calculation is needed.
     private func hasRoomForAll(in commit: OpenCommit) throws -> Bool {
         if let known = together.hasRoom { return known }
         let hasRoom = try commit.ledger(of: container).hasRoom(
@@ -181,14 +187,14 @@ struct SubscriptionStep {
         return version
     }
 
-    /// The entry that ends the version comes next.
+    /// Marks the version as ended by the entry that is appended next.
     private func end(_ serial: UInt64, in commit: OpenCommit) throws {
         together.noteEnd()
         try commit.db.cachedStatement(sql: "UPDATE subscription SET ended = ? WHERE serial = ?")
             .execute(arguments: [commit.next.stored, serial.stored])
     }
 
-    /// The active subscription with this ID; without its version if its row cannot be read.
+    /// Returns the active subscription with this ID, without its version if its row cannot be read.
     private func active(
         _ id: SubscriptionID, in commit: OpenCommit
     ) throws -> (serial: UInt64, bytes: Int, version: SubscriptionVersion?)? {
@@ -214,7 +220,8 @@ struct SubscriptionStep {
             db.cachedStatement(sql: Self.activeStatement), arguments: name(of: id))
     }
 
-    /// Asks for what the next operations name, and for what says the same as they do, at once.
+    /// Reads the rows that the next operations name, and the rows with the same content, in two
+    /// batches.
     private func lookAhead(from id: SubscriptionID, in db: Database) throws {
         let asked = together.next(from: id)
         let named = try Row.fetchAlls(
@@ -262,7 +269,7 @@ struct SubscriptionStep {
 }
 
 extension SubscriptionEditOutcome: EditOutcome {
-    /// Whether it makes an atomic request fail.
+    /// Whether the outcome makes an atomic request fail.
     var isRefusal: Bool {
         switch self {
         case .saved, .unchanged, .deleted, .undone: false

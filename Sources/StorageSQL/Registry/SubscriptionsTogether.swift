@@ -1,41 +1,43 @@
 import RelayModel
 import Storage
 
-/// What the operations of one request ask of a user's subscriptions, asked for several of them at
-/// once; it belongs to one request.
+/// The rows of a user's subscriptions that the operations of one request need, read for several
+/// operations at once; it belongs to one request.
 ///
-/// Nobody else writes meanwhile. On PostgreSQL each question would be waited for by all who write,
-/// and a request that is one whole has two hundred operations.
+/// No other request writes meanwhile. On PostgreSQL all other writers would wait for each single
+/// query, and an atomic request has up to two hundred operations.
 final class SubscriptionsTogether {
-    /// What an operation asks.
+    /// The data that an operation needs to know.
     struct Asked {
         let id: SubscriptionID
-        /// The digest of what is to be saved; `nil` where nothing is.
+        /// The content digest of the subscription to save; `nil` for a deletion.
         let digest: [UInt8]?
-        /// The bytes of what is to be saved.
+        /// The size of the subscription to save, in bytes.
         let bytes: Int
     }
 
-    /// How many operations are looked at together: a subscription may be as large as a request.
+    /// The maximum number of operations looked up together.
+    ///
+    /// It is low because a subscription may be as large as a request.
     private static let mostTogether = 16
 
-    /// What is not asked for yet, in its order.
+    /// The operations that were not looked up yet, in order.
     private var pending: ArraySlice<Asked> = []
-    /// The active ones, by their IDs, and those that say what is to be saved.
+    /// The active rows by ID, and the active rows by content digest.
     private var named: [SubscriptionID: [Row]] = [:]
     private var same: [[UInt8]: [Row]] = [:]
-    /// What was written since it was asked for.
+    /// The IDs and digests written since they were looked up.
     private var written: Set<SubscriptionID> = []
     private var saved: Set<[UInt8]> = []
     private var hasEnded = false
-    /// No less than all operations add.
+    /// An upper bound of what all operations add.
     private(set) var most = Growth()
-    /// Whether there is room for all of that; `nil` until it is asked.
+    /// Whether there is room for ``most``; `nil` until it is known.
     var hasRoom: Bool?
-    /// Whether any of the user's was disabled; `nil` until it is asked.
+    /// Whether the user has a disabled subscription; `nil` until it is known.
     var hasDisabled: Bool?
 
-    /// Hears of the operations that come next, in their order.
+    /// Sets the operations that come next, in order.
     func expect(_ operations: [Asked]) {
         pending = operations[...]
         most = Growth(
@@ -43,8 +45,8 @@ final class SubscriptionsTogether {
             bytes: operations.reduce(0) { $0 + $1.bytes })
     }
 
-    /// Those of which the rows are to be asked for together, of which `id` is the first; none where
-    /// it is to be asked for by itself.
+    /// Returns the operations to look up together, the first of which is that with `id`, or none if
+    /// `id` must be looked up alone.
     func next(from id: SubscriptionID) -> ArraySlice<Asked> {
         guard !written.contains(id), let first = pending.firstIndex(where: { $0.id == id })
         else { return [] }
@@ -57,33 +59,34 @@ final class SubscriptionsTogether {
         return asked
     }
 
-    /// Takes what was found.
+    /// Takes the active rows with an ID.
     func note(_ rows: [Row], named id: SubscriptionID) {
         if !written.contains(id) { named[id] = rows }
     }
 
-    /// Takes what was found that says the same.
+    /// Takes the active rows with a content digest.
     func note(_ rows: [Row], saying digest: [UInt8]) { same[digest] = rows }
 
-    /// The active row with an ID; `nil` if it is not known.
+    /// Returns the active rows with an ID, or `nil` if they are not known.
     func rows(named id: SubscriptionID) -> [Row]? { named[id] }
 
-    /// The active row that says the same; `nil` if it is not known, or may be another one by now.
+    /// Returns the active rows with a content digest, or `nil` if they are not known or may have
+    /// changed.
     func rows(saying digest: [UInt8]) -> [Row]? {
         guard let rows = same[digest], !saved.contains(digest) else { return nil }
         return rows.isEmpty || !hasEnded ? rows : nil
     }
 
-    /// Notes that a subscription was saved, which says `digest`.
+    /// Records that a subscription with this content digest was saved.
     func noteSaved(_ id: SubscriptionID, saying digest: [UInt8]) {
         forget(id)
         saved.insert(digest)
     }
 
-    /// Notes that a version ended.
+    /// Records that a version ended.
     func noteEnd() { hasEnded = true }
 
-    /// Forgets what was known of a subscription that was written: it is asked for again.
+    /// Removes what is known of a subscription that was written, so that it is looked up again.
     func forget(_ id: SubscriptionID) {
         named[id] = nil
         written.insert(id)
