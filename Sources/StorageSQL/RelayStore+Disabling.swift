@@ -2,14 +2,16 @@ package import RelayModel
 package import Storage
 
 extension RelayStore {
-    /// After this many changes that were set aside for a subscription, it ends.
+    /// The number of set-aside changes after which a subscription is disabled.
     package static let strikesOfSubscription = SubscriptionStep.mostStrikes
-    /// What was disabled counts towards no quota any more: of one user so many are kept.
+    /// The maximum number of disabled subscriptions kept for one user, because they no longer count
+    /// towards a quota.
     private static let mostDisabled = 1000
 
     package func setAside(_ entry: DearEntry, at now: Timestamp) async throws -> [UInt64] {
         try await write(changes: 1) { commit in
-            // Set aside already, before a crash: then all that follows was done with it.
+            // The change was set aside before a crash. All that follows was done in the same
+            // transaction.
             guard try commit.quarantine(entry.position, because: entry.reason, at: now) else {
                 return []
             }
@@ -61,10 +63,11 @@ extension RelayStore {
         }
     }
 
-    /// Selects the disabled subscriptions of the container ?2 in the environment ?3, and of the
-    /// user ?4 alone where that is not null.
+    /// Selects the disabled subscriptions of the container ?2 in the environment ?3, and only those
+    /// of the user ?4 unless it is NULL.
     ///
-    /// They are few, and users may be millions: so they are looked through, and not those.
+    /// The query starts with the disabled subscriptions, because they are few and users may be
+    /// millions.
     static let disabledOfContainer = """
         SELECT disabledSubscription.*, user.name AS ownerName,
             container.name AS containerName, container.environment
@@ -94,8 +97,8 @@ extension RelayStore {
         }
     }
 
-    /// Notes that a change was set aside for an active subscription; says whether that was once too
-    /// often.
+    /// Records that a change was set aside for an active subscription, and returns whether the
+    /// subscription has reached the limit.
     private static func strike(
         _ serial: UInt64, _ position: LogPosition, in db: Database
     ) throws -> Bool {
@@ -112,8 +115,11 @@ extension RelayStore {
         return strikes ?? 0 >= strikesOfSubscription
     }
 
-    /// Forgets of the owners of these what was disabled longest ago, beyond what a list has on one
-    /// page: whoever saves dear conditions again and again would have it grow without end.
+    /// Deletes the oldest disabled subscriptions of these subscriptions' owners beyond one page of
+    /// a list.
+    ///
+    /// Without this limit, saving expensive conditions again and again would make the list grow
+    /// forever.
     private static func forgetOldest(beside disabled: [UInt64], in db: Database) throws {
         var owners: Set<Int64> = []
         for serial in disabled {
@@ -137,7 +143,7 @@ extension RelayStore {
         }
     }
 
-    /// Ends a subscription as its owner would, by an entry of the log, and keeps what it was.
+    /// Ends a subscription by a log entry, as its owner would, and keeps its last version.
     private static func disable(
         _ serial: UInt64, of container: StoredContainer, _ entry: DearEntry,
         in commit: inout OpenCommit, at now: Timestamp

@@ -1,5 +1,7 @@
 extension RelayStore {
-    /// Makes a commit that changes nothing; all that was written before is in those before it.
+    /// Makes a commit that changes nothing.
+    ///
+    /// Everything written before is in earlier commits.
     ///
     /// - Throws: ``Storage/StorageError`` if nothing can be written.
     package func commitNothing() async throws {

@@ -2,10 +2,10 @@ package import RelayModel
 import Storage
 
 extension RelayStore {
-    /// Deletes subscriptions whose time was over before `moment`, as their owners would; returns
-    /// how many, at most `limit`.
+    /// Deletes subscriptions that expired before `moment`, as their owners would, and returns their
+    /// number, at most `limit`.
     ///
-    /// They do not fire any more in any case: it gives their places back.
+    /// They no longer fire in any case. Deleting them frees their share of the quota.
     package func endExpired(
         before moment: Timestamp, at now: Timestamp, limit: Int
     ) async throws -> Int {
@@ -18,7 +18,7 @@ extension RelayStore {
         }
         guard some != nil else { return 0 }
         return try await write(changes: limit) { commit in
-            // Found by the writer: one that is renewed meanwhile stays.
+            // The writer looks for them again, so that one that was renewed meanwhile stays.
             let rows = try Row.fetchAll(
                 commit.db,
                 sql: """

@@ -75,7 +75,9 @@ extension RelayStore: FanoutRanges {
     package var rangesAppeared: AsyncStream<Void> { ranges.stream }
 }
 
-/// Says that ranges were written; what was said while nobody read is said once.
+/// A signal that ranges were written.
+///
+/// Several signals between two reads yield one element.
 struct RangeSignal: Sendable {
     let stream: AsyncStream<Void>
     private let continuation: AsyncStream<Void>.Continuation

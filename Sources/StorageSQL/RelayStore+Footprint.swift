@@ -2,8 +2,9 @@ import RelayModel
 package import Storage
 
 extension RelayStore {
-    /// What each container owes besides the log; it reads the indexes of retries and ranges, some
-    /// 0.1 s for a million rows.
+    /// Returns the owed work of each container besides the log.
+    ///
+    /// It reads the indexes of retries and ranges, which takes about 0.1 s for a million rows.
     package func backlogOfContainers() async throws -> [ContainerBacklog] {
         try await read { try DeliveryAccount.all(in: $0) }.map {
             ContainerBacklog(
@@ -12,11 +13,12 @@ extension RelayStore {
         }
     }
 
-    /// How much room the store takes.
+    /// The space that the store takes.
     package var footprint: StoreFootprint { engine.footprint }
 
-    /// What is owed besides the log; how much that is does not matter, because it is counted as it
-    /// comes and goes.
+    /// Returns the owed work besides the log.
+    ///
+    /// The cost does not depend on the amount, because the counts are maintained with each change.
     package func backlog() async throws -> Backlog {
         try await read { db in
             let row = try Row.fetchOne(
@@ -44,7 +46,9 @@ extension RelayStore {
 }
 
 private extension SetAsideChange {
-    /// The change that was set aside last, or whose range was; each is found by an index.
+    /// Returns the change that was set aside last, or whose range was.
+    ///
+    /// An index finds the newest row of each table.
     static func newest(in db: Database) throws -> SetAsideChange? {
         var newest: (moment: Int64, container: Int64, position: Int64, reason: String)?
         for table in ["quarantine", "quarantinedRange"] {

@@ -3,25 +3,28 @@ import Storage
 import Synchronization
 
 extension RelayStore {
-    /// What the rows that are forgotten together may have in bytes; one goes whatever its size.
+    /// The maximum bytes of rows deleted together.
+    ///
+    /// A single row is deleted whatever its size.
     private static let bytesAtOnce = 8 * 1024 * 1024
 
-    /// How long nobody looks through all records again, for which everything that is kept is read:
-    /// the retention is told in hours.
+    /// The pause between two scans of all records.
+    ///
+    /// A scan reads everything that is kept, and the retention is given in hours.
     private static let shadowPause = Duration.seconds(3600)
 
-    /// Forgets what is known of records that no source has changed for long.
+    /// Deletes the records of sources that were not changed for the retention time.
     ///
-    /// Whoever is shown a kept one hears of it: the log gets the deletion of a row of a snapshot,
-    /// which fires nothing. They are looked for once an hour, and more often where they are known
-    /// for less than a day, so that none is known for much longer than it should be.
+    /// Live clients that see a kept record must learn of this, so the log gets a deletion that is
+    /// marked as a snapshot row and fires nothing. The scan runs once an hour, or more often for a
+    /// retention under a day, so that no record is kept for much longer than it should be.
     func pruneShadows(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
         guard let age = retention.shadowAge else { return 0 }
         let pause = min(Self.shadowPause, age / 24)
         let last = shadowsLookedThrough.withLock { $0 }
-        // After a clock was set back nobody waits until it is as late again.
+        // If the clock was set back, the scan does not wait until the old time is reached again.
         if let last, last <= now, now < last.advanced(by: pause) { return 0 }
         let cutoff = try await read { db in
             try LogCutoff(db: db).lastPosition(appendedBy: now.advanced(by: .zero - age))
@@ -31,7 +34,8 @@ extension RelayStore {
         for part in try await read({ db in try TablePart.all(of: "shadowRecord", in: db) }) {
             total += try await pruneShadows(of: part, upTo: cutoff, at: now, portion)
         }
-        // One that ended before all were looked through begins again with the next round.
+        // A round that ended early starts again with the next call, because the time is set only
+        // here.
         shadowsLookedThrough.withLock { $0 = now }
         return total
     }
@@ -45,7 +49,8 @@ extension RelayStore {
         while true {
             try Task.checkCancellation()
             CrashPoint.prune.reach()
-            // To find that there are none all records are read, for which nobody has to wait.
+            // Finding out that there are none reads all records, so a reader does it while no
+            // writer waits.
             let isAny = try await read { db in
                 let statement = try db.cachedStatement(
                     sql: "SELECT 1 \(Self.forgotten) \(part.condition) LIMIT 1")
@@ -66,7 +71,7 @@ extension RelayStore {
         }
     }
 
-    /// The records of sources that nothing changed for long.
+    /// The records of sources that have not changed since a position.
     private static let forgotten =
         "FROM shadowRecord WHERE position <= ? AND isDeleted = 0 AND source <> ?"
 
@@ -81,7 +86,7 @@ extension RelayStore {
             bytes += row.bytes(of: "fields", "wire")
             rows.append(row.copy())
         }
-        // The answer would be waited for with each.
+        // Container keys are cached, because each lookup is a round trip.
         var keys: [Int64: ContainerKey] = [:]
         for row in rows {
             if row["isKept"], row["isShown"] as Int64 != 0 {
@@ -105,12 +110,12 @@ extension RelayStore {
         return rows.count
     }
 
-    /// Appends what whoever is shown a record needs to know when it is forgotten.
+    /// Appends the change that live clients need when a record that they see is deleted.
     private static func tell(
         of row: Row, in key: ContainerKey, at now: Timestamp, in commit: inout OpenCommit
     ) throws {
         let stored = StoredRow(row: row, table: "shadowRecord")
-        // What cannot be read is shown to nobody.
+        // A record that cannot be read is not shown to any client.
         guard let record = try? ShadowRecord(row: row),
             let database = DatabaseScope(rawValue: row["database"])
         else { return }

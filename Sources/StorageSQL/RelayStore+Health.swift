@@ -5,11 +5,14 @@ import Synchronization
 extension RelayStore {
     package func health(of serials: Set<UInt64>) async throws -> [UInt64: SubscriptionHealth] {
         guard !serials.isEmpty else { return [:] }
-        // Sums and blocks of one commit: what moves from one to the other is there once.
+        // Sums and blocks are read as of one commit, so that an event that moves from blocks to
+        // sums is counted once.
         return try await read { try Self.health(of: serials, in: $0) }
     }
 
-    /// A user may have ten thousand, and has a connection for as long as they are asked for.
+    /// Returns the health of these versions.
+    ///
+    /// A user may have ten thousand, so they are read in a batch to release the connection soon.
     static func health(
         of serials: Set<UInt64>, in db: Database
     ) throws -> [UInt64: SubscriptionHealth] {
@@ -38,7 +41,7 @@ extension RelayStore {
         guard step.count > 0 else { return false }
         try await write { commit in try step.run(in: commit.db) }
         let left = notAddedUp.subtract(step.count, ordering: .relaxed).newValue
-        // Blocks of before the start were not counted.
+        // Blocks from before the start were not counted.
         if left < 0 { notAddedUp.store(0, ordering: .relaxed) }
         return step.isCut
     }

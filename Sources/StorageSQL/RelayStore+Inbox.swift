@@ -21,7 +21,7 @@ extension RelayStore {
                     WHERE owner = ?1 AND sequence > ?2 AND (?3 IS NULL OR database = ?3)
                     ORDER BY sequence
                     """, arguments: [owner, after.stored, request.database?.rawValue])
-            // Read row by row, so that what is left out costs no more than its step.
+            // Rows are read one by one, so that a skipped row costs no more than reading it.
             let page: Page<StoredNotification> = try PageBounds(rows: limit).page(of: rows) { row in
                 if let device = request.device, row.isOrigin(device) { return (nil, 0) }
                 return (try StoredNotification(row: row), row.bytes(of: "payload"))
@@ -53,8 +53,8 @@ extension RelayStore {
     package func pruneInboxes(
         unchangedSince limit: Timestamp, count: Int = 1000
     ) async throws -> Int {
-        // They are looked for while nobody waits to write; what is changed meanwhile has a later
-        // number.
+        // The rows are selected in a read transaction, so that no writer waits. A notification that
+        // changes meanwhile gets a later number.
         let ends = try await read { db in
             try Row.fetchAll(
                 db, sql: Self.unchangedStatement, arguments: [limit.stored, max(0, count)]
@@ -64,8 +64,8 @@ extension RelayStore {
         return try await write { commit in try InboxStep.drop(ends, in: commit.db) }
     }
 
-    /// The owners of the first notifications of which nothing became since a moment, so many of
-    /// these, each with the last number among them.
+    /// The owners of the oldest notifications that have not changed since a moment, at most a given
+    /// number of notifications, each owner with the last number among them.
     static let unchangedStatement = """
         SELECT owner, max(sequence) FROM (
             SELECT owner, sequence FROM notification WHERE changedAt <= ?
@@ -75,8 +75,9 @@ extension RelayStore {
 }
 
 extension Row {
-    /// Whether the client to which `device` belongs made the change of this notification; all of
-    /// its devices are one, as they are where pushes are left out.
+    /// Returns whether the client that `device` belongs to made the change of this notification.
+    ///
+    /// All devices of a client count as one, as in the fan-out of pushes.
     func isOrigin(_ device: DeviceID) -> Bool {
         (self["originDevice"] as String?).flatMap(DeviceID.init(rawValue:))
             .map { $0.isOfSameClient(as: device) } ?? false

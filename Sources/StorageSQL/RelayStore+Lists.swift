@@ -22,7 +22,9 @@ extension RelayStore: ListRegistry {
         }
     }
 
-    /// A page of changes; one that goes on is empty, and more is to be passed before there is any.
+    /// A page of changes.
+    ///
+    /// If `goesOn`, the page is empty and the search must continue with another turn.
     typealias ListedChanges = (page: ListPage<PastChange, LogPosition>, goesOn: Bool)
 
     private func listed(
@@ -63,10 +65,13 @@ extension RelayStore: ListRegistry {
         }
     }
 
-    /// The changes of a span of the log, or of the one before it, until there is any: a server
-    /// gives up a statement that passes millions of other containers' entries.
+    /// Returns the changes of the first non-empty span of the log, going backwards.
     ///
-    /// After some it goes on in another turn: of a long log all would keep a reader for minutes.
+    /// The search is split into spans because a server cancels a statement that passes millions of
+    /// entries of other containers.
+    ///
+    /// After some spans, the search must continue in another turn, because scanning all of a long
+    /// log would occupy a reader for minutes.
     static func changesInSpans(
         before end: LogPosition, in db: Database,
         _ page: (
@@ -92,12 +97,14 @@ extension RelayStore: ListRegistry {
         }
     }
 
-    /// Entries that one statement passes at the most: about a quarter of a second.
+    /// The maximum number of entries that one statement passes: about a quarter of a second.
     private static let span: UInt64 = 200_000
-    /// Spans that are passed in one turn: about a second.
+    /// The number of spans in one turn: about a second.
     private static let spansOfTurn = 4
 
-    /// The changes of one record that are listed; an older one than these is not.
+    /// The maximum number of changes listed for one record.
+    ///
+    /// Older ones are not listed.
     private static let positionsOfRecord = 10_000
 
     private func changes(
@@ -131,7 +138,7 @@ extension RelayStore: ListRegistry {
         }
     }
 
-    /// The record types that a container's log has: one step in the index for each.
+    /// Returns the record types in a container's log, with one index step for each.
     private static func types(of container: StoredContainer, in db: Database) throws -> [String] {
         let next = try db.cachedStatement(sql: ListStatements.nextType)
         var types: [String] = []
@@ -143,7 +150,7 @@ extension RelayStore: ListRegistry {
         return types
     }
 
-    /// Record types that are looked through for a record whose type is not named.
+    /// The maximum number of record types that are searched for a record whose type is not given.
     private static let mostTypes = 1000
 
     package func listedParked(
@@ -208,8 +215,10 @@ extension RelayStore: ListRegistry {
         }
     }
 
-    /// Reads versions by descending serial; the third argument of the statement is the user's
-    /// number where there is one, or else `further`.
+    /// Reads versions by descending serial.
+    ///
+    /// The third argument of the statement is the user's number if a user is given, or else
+    /// `further`.
     private func versions<Version: Sendable>(
         of key: ContainerKey, user: UserID?, before: UInt64?, _ bounds: PageBounds, table: String,
         sql: @escaping @Sendable (Dialect) -> String, further: String?, size: [String],

@@ -1,20 +1,19 @@
 package import RelayModel
 import Storage
 
-// What comes with each change, and goes in the order in which it came. PostgreSQL walks over rows
-// that were deleted for as long as somebody keeps a snapshot from before, as a copy of a large
-// database does for hours: so the first that is there is looked for while nobody waits to write,
-// and whoever deletes begins with it.
+// Pruning of the tables that get rows with each change, in the order in which the rows came. While
+// a snapshot is held, as by a copy of a large database for hours, PostgreSQL walks over rows that
+// were deleted since. So the first existing row is found in a read transaction, while no writer
+// waits, and the deletion begins there.
 extension RelayStore {
-    /// Deletes versions of subscriptions and devices that ended at or before `position`, and
-    /// that the progress and the snapshot have passed, except for open ranges; returns how many.
+    /// Moves versions that ended at or before `position`, and that neither the progress, the
+    /// snapshot nor an open range needs, to the tables of past versions, and returns their number.
     ///
-    /// What the log's changes were judged by is kept beside, for whoever asks why.
+    /// One call moves at most `limit` of each kind. Explanations read the past versions.
     ///
-    /// One call deletes at most `limit` of each.
-    ///
-    /// Until then recovery needs them: what was active at a position is told exactly. A range needs
-    /// what ended at its own change too: the once subscriptions that the change claimed.
+    /// Until then the versions are needed for recovery, which must know exactly what was active at
+    /// a position. A range also needs the versions that ended at its own change: the once
+    /// subscriptions that the change claimed.
     package func pruneEndedVersions(
         upTo position: LogPosition, limit: Int = 1000
     ) async throws -> Int {
@@ -28,7 +27,7 @@ extension RelayStore {
                 ends += try pasts.move(table, from: first, upTo: position, limit: limit)
             }
             if let last = ends.max() {
-                // No snapshot from before that counts any more.
+                // A snapshot from before this position is no longer valid.
                 try commit.db.execute(
                     sql: "UPDATE progress SET endedPrunedTo = max(endedPrunedTo, ?)",
                     arguments: [last])
@@ -37,9 +36,9 @@ extension RelayStore {
         }
     }
 
-    /// Deletes rows whose numbers ascend, from the first that there is on; returns how many.
+    /// Deletes rows with ascending numbers, beginning at `first`, and returns how many.
     ///
-    /// `sql` begins with where it looks from; `arguments` are the others that it has.
+    /// The first parameter of `sql` is the number to begin at. `arguments` are the others.
     func deleteInOrder(
         _ sql: String, from first: Int64?, _ arguments: StatementArguments, _ portion: Int
     ) async throws -> Int {
@@ -50,13 +49,13 @@ extension RelayStore {
                 return try commit.db.cachedStatement(sql: sql)
                     .executeCounting(arguments: start + arguments)
             }
-            // Where numbers were left out, the next one is further on.
+            // The next row is at least this far, and further where numbers were skipped.
             next += Int64(count)
             return count
         }
     }
 
-    /// Deletes rows whose moment or place is `last` or earlier; returns how many.
+    /// Deletes rows whose moment or position is at most `last`, and returns how many.
     func prune(_ rows: AgingRows, upTo last: Int64, _ portion: Int) async throws -> Int {
         var next = Int64.min
         return try await inPortions(portion) { store in
@@ -82,7 +81,7 @@ extension RelayStore {
             Self.prunedEntries, from: found.first, [cutoff, Int64.max, portion], portion)
     }
 
-    /// The first entries of the log from a position on, so many at the most.
+    /// The first entries of the log from a position on, at most a given number.
     static let prunedEntries = """
         DELETE FROM logEntry WHERE position IN (
             SELECT position FROM logEntry WHERE position >= ? AND position <= min(?,
@@ -91,7 +90,7 @@ extension RelayStore {
             ORDER BY position LIMIT ?)
         """
 
-    /// Deletes versions that ended before every entry that the log still has.
+    /// Deletes past versions that ended before all entries that the log still has.
     func prunePasts(_ portion: Int) async throws -> Int {
         let first = try await read { try LogCutoff(db: $0).firstOrNext() }
         var count = 0

@@ -105,7 +105,7 @@ extension RelayStore {
             guard let container = try db.containerIfKnown(key) else {
                 return Page([], hasMore: false)
             }
-            // The counts are kept with the quotas. No name goes beyond the last character.
+            // The counts are maintained with the quotas. No name sorts after the last character.
             let rows = try Row.fetchCursor(
                 db,
                 sql: """

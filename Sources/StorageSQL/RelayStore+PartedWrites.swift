@@ -2,16 +2,16 @@ import RelayModel
 import Storage
 
 extension RelayStore {
-    /// Has the writer run the operations of one request, and returns what became of each once all
+    /// Has the writer run the operations of one request, and returns the outcomes when everything
     /// is durable.
     ///
-    /// Those that stand for themselves come to the writer in parts, of which each is a turn: a
-    /// request of two hundred would otherwise keep it from everybody else for all of them. The
-    /// parts stay in their order. If one fails as a whole, those before it are kept and the caller
-    /// hears of the failure, as if the relay had ended between them.
+    /// Independent operations are sent to the writer in parts, each of which is one turn. Otherwise
+    /// a request with two hundred operations would keep the writer from other requests until all
+    /// are done. The parts stay in order. If a part fails as a whole, the earlier parts are kept
+    /// and the caller gets the error, as if the relay had stopped between them.
     ///
-    /// `body` runs a part, and may run more than once. What it leaves of `start` is what the next
-    /// part begins with. Of the first the time is told that as many edits take that go `along`.
+    /// `body` runs a part, and may run more than once. The value that it leaves in `start` is
+    /// passed to the next part. `along` is the additional cost of the first part, in edits.
     func write<Edit: Sendable, Rest: Sendable, Outcome: Sendable>(
         _ edits: [Edit], _ atomicity: EditAtomicity, _ lane: WriteRequest.Lane = .own,
         of container: ContainerKey, along: Int = 0, from start: Rest,
@@ -42,7 +42,7 @@ extension RelayStore {
 }
 
 private extension Array {
-    /// The elements, as many at a time as are a turn at the writer if each is an edit.
+    /// The elements in groups that each fill one turn at the writer, if every element is an edit.
     var inTurns: [[Element]] {
         let count = WriteLines.changesPerTurn / WriteRequest.changesPerEdit
         return stride(from: 0, to: self.count, by: count).map {

@@ -21,7 +21,7 @@ extension RelayStore {
             let firstBlock = row[5] as Int64? ?? .max
             var receiptsFrom: Int64 = 1
             if (row[4] as Int64? ?? 0) > 0, firstBlock > 1 {
-                // Earlier changes may have had their receipts in the blocks that went.
+                // Earlier changes may have had receipts in the deleted blocks.
                 receiptsFrom =
                     try Int64.fetchOne(
                         db.cachedStatement(
@@ -59,7 +59,8 @@ extension RelayStore {
         ofDelivery id: String, from source: SourceName, in container: ContainerKey,
         at now: Timestamp, limit: Int
     ) async throws -> [RememberedChange] {
-        // Of a delivery of several changes each is known by its place: "id#2", "id#2/1" or "id/1".
+        // In a delivery with several changes, each is known by its place: "id#2", "id#2/1" or
+        // "id/1".
         let ranges = [("", "\0"), ("#", "$"), ("/", "0")].map { from, to in
             (Data((id + from).utf8), Data((id + to).utf8))
         }
@@ -131,10 +132,11 @@ extension RelayStore {
         }
     }
 
-    /// Of which entries a search reads the texts.
+    /// Returns the condition for the entries whose texts a search reads.
     ///
-    /// Every entry is a row of the result, so that a turn can end at any: a statement that passes
-    /// over what is not meant may run for seconds before it has a row.
+    /// The condition selects the text and not the row. Every entry is a row of the result, so that
+    /// a turn can end at any entry. A statement that skipped other entries might run for seconds
+    /// before its first row.
     private static func isMeant(_ needles: [String]) -> String {
         let conditions = needles.indices.map { " AND instr(body, ?\($0 + 4)) > 0" }
         return "container = ?3 AND kind = 1" + conditions.joined()
@@ -150,9 +152,9 @@ extension RelayStore {
                 let isOver = turn()
                 var page = LoggedChangePage(changes: [], before: LogPosition(stored: least))
                 guard let known = try db.containerIfKnown(search.container) else { return page }
-                // What says nothing of readers or of an origin need not be read to know that. With
-                // a limit, though it be none, SQLite looks for the needles once and not for each
-                // column.
+                // Whether a text mentions readers or an origin is found without parsing it. Because
+                // of the `LIMIT`, even without a limit, SQLite evaluates the needles once and not
+                // for each column.
                 let rows = try Row.fetchCursor(
                     db.cachedStatement(
                         sql: """
@@ -277,15 +279,17 @@ extension RelayStore {
 }
 
 private extension PastSearch {
-    /// The first entry that is looked at in one turn: the log has no gaps, so that a turn has so
-    /// many rows, also where a database reads them all before it hands out the first.
+    /// The lowest position that one turn looks at.
+    ///
+    /// The log has no gaps, so this limits the rows of a turn, even if a database reads all of them
+    /// before it returns the first.
     var leastOfTurn: Int64 {
         max(1, before.stored - Int64(min(entries, Self.entriesOfTurn)))
     }
 
     private static let entriesOfTurn = 512
 
-    /// Texts that stand in every change that is looked for.
+    /// The texts that every matching change contains.
     var needles: [String] {
         get throws {
             try [
@@ -295,7 +299,9 @@ private extension PastSearch {
         }
     }
 
-    /// Whether a change is really one that is looked for: texts within a record may look like it.
+    /// Returns whether a change really matches.
+    ///
+    /// A text within a record may contain the needles by chance.
     func isMet(by past: PastChange) -> Bool {
         guard let change = past.change else { return false }
         return recordType.map { $0 == change.recordType } ?? true
@@ -327,7 +333,8 @@ private extension LoggedPastChange {
 }
 
 private extension DedupeKey {
-    /// Whether a stored key is that of a delivery as a whole, or of a change by its place in it.
+    /// Returns whether a stored key belongs to a delivery as a whole, or to one of its changes by
+    /// place.
     static func names(_ key: Data, changeOf delivery: String) -> Bool {
         let text = String(decoding: key, as: UTF8.self)
         guard text.hasPrefix(delivery) else { return false }
