@@ -31,7 +31,7 @@ extension RelayStore {
         }
     }
 
-    /// Bytes of stored text of versions that are read together, about.
+    /// The approximate maximum of stored text of versions read together, in bytes.
     private static let mostPastBytes = 2 * Limits.maximumPageBytes
 
     private func pastSubscriptions(
@@ -44,7 +44,8 @@ extension RelayStore {
                 arguments: [user, owner.database.rawValue] + arguments)
             var found: [PastSubscription] = []
             var bytes = 0
-            // Several questions of one user may be under way, and each has all of it in memory.
+            // Several requests of one user may run at the same time, and each holds all of its
+            // versions in memory.
             while bytes < Self.mostPastBytes, let row = try rows.next() {
                 bytes += row.bytes(of: "body")
                 let version = try unreadable.value(of: row, in: "subscription") {
@@ -114,8 +115,10 @@ extension RelayStore {
         }
     }
 
-    /// The receipt of the attempt by which the gateway declared a device's token dead: it was
-    /// settled with the end of the device, and blocks lie in the order of their settling.
+    /// Returns the receipt of the attempt by which the gateway declared a device's token dead.
+    ///
+    /// It was settled together with the end of the device, and the blocks lie in the order of
+    /// settling, so a binary search finds it.
     private static func verdict(
         on device: UInt64, at moment: Timestamp, in db: Database
     ) throws -> DeliveryReceipt? {
@@ -152,7 +155,7 @@ extension RelayStore {
     }
 }
 
-/// Finds versions of subscriptions and devices, ended or not, by key.
+/// The statements that find versions of subscriptions and devices, ended or not, by key.
 enum PastVersions {
     private static let columns =
         "serial, container, owner, database, subscriptionID, body, activation, ended"
@@ -163,8 +166,9 @@ enum PastVersions {
         """
     private static let past = "SELECT \(columns), claimed FROM pastSubscription"
 
-    /// The union of what the walk has and what was moved away, under one condition; the order and
-    /// the limit come last.
+    /// Returns the union of the walk's table and the table of past versions under one condition.
+    ///
+    /// Order and limit come last.
     private static func subscriptions(_ condition: String, _ rest: String) -> String {
         """
         SELECT version.*, user.name AS ownerName, container.name AS containerName,
@@ -179,23 +183,23 @@ enum PastVersions {
         """
     }
 
-    /// The owner's number, a database, an ID, a limit.
+    /// Parameters: the owner's number, a database, an ID, a limit.
     static let subscriptionsByName = subscriptions(
         "owner = ?1 AND database = ?2 AND subscriptionID = ?3", "ORDER BY serial DESC LIMIT ?4")
 
-    /// The owner's number, a database, a position, a limit.
+    /// Parameters: the owner's number, a database, a position, a limit.
     static let subscriptionsJudging = subscriptions(
         "owner = ?1 AND database = ?2 AND activation < ?3 AND (ended IS NULL OR ended >= ?3)",
         "ORDER BY serial LIMIT ?4")
 
-    /// The container's number, a serial.
+    /// Parameters: the container's number, a serial.
     static let subscriptionBySerial = subscriptions("serial = ?2 AND container = ?1", "")
 
     private static let deviceColumns = """
         serial, owner, deviceID, gateway, gatewayEnvironment, topic, registeredAt, activation, ended
         """
 
-    /// Every version of a device, with the name of its owner.
+    /// All device versions, with the names of their owners.
     static let devices = """
         SELECT * FROM (
             SELECT \(deviceColumns), (SELECT name FROM user WHERE id = owner) AS ownerName
@@ -205,7 +209,9 @@ enum PastVersions {
             AS version
         """
 
-    /// The versions of one owner, by number.
+    /// The device versions of one owner.
+    ///
+    /// Parameter: the owner's number.
     static let devicesOfOwner = """
         SELECT * FROM (
             SELECT \(deviceColumns) FROM device WHERE owner = ?1
@@ -215,7 +221,7 @@ enum PastVersions {
 }
 
 extension Database {
-    /// The number of a user; `nil` if there is none.
+    /// Returns the number of a user, or `nil` if there is none.
     func userIfKnown(_ user: UserID, of container: ContainerKey) throws -> Int64? {
         guard let known = try containerIfKnown(container) else { return nil }
         return try Int64.fetchOne(

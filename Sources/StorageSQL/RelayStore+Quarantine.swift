@@ -2,10 +2,11 @@ package import RelayModel
 package import Storage
 
 extension RelayStore {
-    /// Sets a change aside that cannot be read, with the reason, so that those after it are
-    /// followed; it fires nothing until somebody has mended and posted it again.
+    /// Sets an unreadable change aside, with the reason, so that later changes are followed.
     ///
-    /// It changes nothing if the change is set aside already, from before a crash.
+    /// It fires nothing until it is repaired and posted again.
+    ///
+    /// If the change was set aside before a crash, nothing changes.
     package func quarantine(_ entry: UnreadableEntry, at now: Timestamp) async throws {
         try await write { commit in
             _ = try commit.quarantine(entry.position, because: entry.reason, at: now)
@@ -16,7 +17,8 @@ extension RelayStore {
 extension OpenCommit {
     /// Sets the change at `position` aside.
     ///
-    /// - Returns: Whether it was not before, for example before a crash.
+    /// - Returns: Whether this call did it; `false` if it was done before, for example before a
+    ///   crash.
     func quarantine(
         _ position: LogPosition, because reason: String, at now: Timestamp
     ) throws -> Bool {

@@ -21,7 +21,7 @@ extension RelayStore {
 }
 
 extension RelayStore {
-    /// Runs `body`, and counts a quota that it ran into.
+    /// Runs `body`, and counts a quota that it reached.
     func counted<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()

@@ -2,10 +2,12 @@ import RelayModel
 import Storage
 
 extension RelayStore {
-    /// Reads versions active at `position`, in the order of their serials, up to `limit` of those
-    /// that can be read; none only if there are no more.
+    /// Reads versions active at `position` in the order of their serials, up to `limit` readable
+    /// ones.
     ///
-    /// `makeReader` is asked once for who reads all of them.
+    /// The result is empty only if there are no more.
+    ///
+    /// `makeReader` is called once, and its result reads all rows.
     func versions<Value: Sendable>(
         in table: VersionTable, activeAt position: LogPosition, after serial: UInt64,
         _ limit: Int, _ makeReader: @escaping @Sendable () -> (Row) throws -> Value
@@ -19,7 +21,7 @@ extension RelayStore {
             let read = makeReader()
             var last = serial.stored
             while true {
-                // A cursor, because rows that are kept are copied column by column.
+                // A cursor, because rows that are fetched as an array are copied column by column.
                 let rows = try Row.fetchCursor(
                     db, sql: sql, arguments: [last, position.stored, max(0, limit)])
                 var versions: [Value] = []
@@ -34,8 +36,7 @@ extension RelayStore {
         }
     }
 
-    /// Reads rows of one container as ``rows(of:sql:arguments:_:)`` does, without those that cannot
-    /// be read.
+    /// Reads rows of one container like ``rows(of:sql:arguments:_:)``, but without unreadable ones.
     func readableRows<Value: Sendable>(
         of key: ContainerKey, in table: String, sql: String, arguments: StatementArguments,
         _ make: @escaping @Sendable (Row) throws -> Value
@@ -45,10 +46,10 @@ extension RelayStore {
         }.compactMap(\.self)
     }
 
-    /// Makes dead letters of retries that cannot be read, so that they are accounted for and nobody
-    /// takes them up again.
+    /// Turns unreadable retries into dead letters, so that they stay accounted for and are not
+    /// attempted again.
     ///
-    /// While there is no room for that they stay, and are not read before the next start.
+    /// If there is no space for that, they stay, and are not read again before the next start.
     func setAside(_ damaged: [DeliveryID], at now: Timestamp) async throws {
         damaged.forEach(unreadable.hold)
         do {

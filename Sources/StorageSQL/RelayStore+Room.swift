@@ -1,18 +1,20 @@
 import Storage
 
 extension RelayStore {
-    /// Why every change would be refused for want of room; `nil` if there is some.
+    /// The reason why every change would be refused for lack of space; `nil` if there is enough.
     ///
-    /// The file system is asked, and what the last appends ended with: a quota, or a disk that has
-    /// less than it says, shows in nothing else.
+    /// It considers the file system and the result of the latest appends, because a disk quota, or
+    /// a disk with less space than it reports, shows only there.
     package var shortage: String? {
         engine.shortage ?? (gate.lacksRoom ? "the disk is full" : nil)
     }
 
-    /// Looks whether there is room again where there was none, by writing something small that
-    /// changes nothing: whoever asks whether the relay is ready may send no changes until it is.
+    /// Checks whether there is space again after a shortage, by a small write that changes nothing.
     ///
-    /// - Throws: ``StorageError`` of every other kind than want of room.
+    /// A caller that waits for the relay to be ready may send no changes until then, so appends
+    /// alone would not find out.
+    ///
+    /// - Throws: Any ``StorageError`` except that there is no space.
     package func feelForRoom() async throws {
         guard gate.lacksRoom else { return }
         do {
@@ -21,7 +23,7 @@ extension RelayStore {
             }
             gate.noteRoom()
         } catch StorageError.noRoom {
-            // There is none still.
+            // There is still no space.
         }
     }
 }

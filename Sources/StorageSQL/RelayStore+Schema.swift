@@ -22,10 +22,12 @@ extension RelayStore {
         schemas.forget(container)
     }
 
-    /// Parts of what is forgotten that whoever saves a schema waits for, some hundred records; so
-    /// those who are shown them live hear of it soon.
+    /// The number of parts of a deletion that the call to save a schema waits for, which is some
+    /// hundred records.
     ///
-    /// Upkeep does the rest.
+    /// So live clients that see them learn of it soon.
+    ///
+    /// Upkeep deletes the rest.
     private static let partsAtOnce = 8
 
     package func changeSchema(
@@ -39,18 +41,20 @@ extension RelayStore {
             let schema = change(try SchemaStep(container: stored).read(db))
             return !names.isDisjoint(with: schema.keptTypes)
         }
-        // Of a type that is kept again nothing may be left from before.
+        // A type that is kept again must not have records left from before.
         if isLeft { try await forgetUnkept(of: container) }
         try await putSchema(of: container, at: now, change)
-        // The schema is in force, whatever becomes of this: what it leaves goes by and by.
+        // The schema is in force, whatever happens to this deletion. Upkeep deletes the rest over
+        // time.
         try? await forgetUnkept(of: container)
     }
 
-    /// Puts what `change` makes of a schema in its place.
+    /// Replaces a schema by what `change` makes of it.
     ///
-    /// What is kept no more is hidden from then on, and goes later.
+    /// Records of types that are no longer kept are hidden from then on and deleted later.
     ///
-    /// - Throws: ``StorageError/bounded(_:reason:)`` if it keeps a type of which something is left.
+    /// - Throws: ``StorageError/bounded(_:reason:)`` if the new schema keeps a type that has
+    ///   records left from before.
     func putSchema(
         of container: ContainerKey, at now: Timestamp,
         _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
@@ -65,7 +69,8 @@ extension RelayStore {
             let names = known.recordTypes.values
                 .filter { $0.isKept && schema.recordTypes[$0.name]?.isKept != true }
                 .map(\.name).sorted { $0.rawValue < $1.rawValue }
-            // Whoever comes back after the type is kept again has to hear that it was not.
+            // A client that returns after the type is kept again must learn that it was not kept in
+            // between.
             for name in names { try Self.tell(unkept: name, of: stored, at: now, in: &commit) }
             try step.replace(known, with: schema, in: commit.db)
             try unkept.begin(names, at: commit.head, in: commit.db)
@@ -73,9 +78,9 @@ extension RelayStore {
         schemas.forget(container)
     }
 
-    /// Appends that all records of a type have been forgotten.
+    /// Appends the change that says that all records of a type were deleted.
     ///
-    /// It names none of them, and is shown to nobody.
+    /// It names none of them and is not shown to any client.
     private static func tell(
         unkept type: RecordType, of container: StoredContainer, at now: Timestamp,
         in commit: inout OpenCommit
@@ -91,7 +96,7 @@ extension RelayStore {
 
     // MARK: What is kept no more
 
-    /// Forgets what a container keeps no more, part by part, as far as some parts go.
+    /// Deletes records of types that a container no longer keeps, a limited number of parts.
     private func forgetUnkept(of container: ContainerKey) async throws {
         for _ in 0..<Self.partsAtOnce {
             try Task.checkCancellation()
@@ -99,10 +104,10 @@ extension RelayStore {
         }
     }
 
-    /// Forgets what containers keep no more, one part of each after the other; at most about so
-    /// many parts.
+    /// Deletes records of types that containers no longer keep, in turn one part of each container,
+    /// about `parts` parts in total.
     ///
-    /// - Returns: How many records are forgotten.
+    /// - Returns: The number of deleted records.
     package func forgetUnkept(parts: Int) async throws -> Int {
         var count = 0
         var left = parts
@@ -123,8 +128,10 @@ extension RelayStore {
         return count
     }
 
-    /// Looks for some records of what a container keeps no more, and forgets them as a turn of the
-    /// container at the writer; returns how many, or `nil` if nothing is left.
+    /// Finds some records of types that a container no longer keeps, and deletes them in one turn
+    /// of the container at the writer.
+    ///
+    /// Returns their number, or `nil` if nothing is left.
     func forgetPart(of container: ContainerKey) async throws -> Int? {
         let slice = try await read { db -> UnkeptTypes.Slice? in
             guard let stored = try db.containerIfKnown(container) else { return nil }
@@ -142,6 +149,6 @@ extension RelayStore {
 }
 
 private extension ContainerSchema {
-    /// The types of which records are kept.
+    /// The types whose records are kept.
     var keptTypes: [RecordType] { recordTypes.values.filter(\.isKept).map(\.name) }
 }

@@ -1,8 +1,8 @@
 package import RelayModel
 import Storage
 
-// All that the walk and the routes ask of a store, in one value: there is one shard, and whoever
-// has opened the store owns it.
+// Everything that the walk and the routes ask of a store, in one value. There is one shard, and the
+// process that opened the store owns it.
 extension RelayStore: Registry {}
 extension RelayStore: ShardHandle {
     package var shardIdentity: UUIDBytes { storeIdentity }

@@ -79,7 +79,8 @@ extension RelayStore {
 
     package func pruneSessions(at now: Timestamp, limit: Int = 1000) async throws -> Int {
         let sessions = AgingRows.sessions
-        // Whoever writes begins with what is there, as whoever prunes the log does.
+        // The deletion begins at the first row found here, so that the writer does not walk over
+        // rows that were deleted before.
         let first = try await read { db in try sessions.first(from: .min, in: db) }
         guard let first, first <= now.stored else { return 0 }
         return try await write { commit in
@@ -93,7 +94,7 @@ extension RelayStore {
     ) async throws -> Bool {
         try await write { commit in
             let number = try commit.container(container).id
-            // Those that are too old are upkeep's.
+            // Upkeep deletes signatures that are too old.
             return try commit.db.cachedStatement(
                 sql: """
                     INSERT INTO usedSignature (container, nonce, rememberedUntil) VALUES (?, ?, ?)
@@ -119,7 +120,7 @@ extension RelayStore {
             .map { try UserSession(row: $0, container: container.key) }
     }
 
-    /// Writes a session; returns its user's number.
+    /// Writes a session and returns its user's number.
     private static func save(
         _ session: UserSession, of container: StoredContainer, in db: Database
     ) throws -> Int64 {
@@ -153,7 +154,7 @@ extension UserSession {
             tokenEndsAt: (row["tokenEndsAt"] as Int64?).map(Timestamp.init(stored:)))
     }
 
-    /// This session, remembered for as long as `other` would be.
+    /// Returns this session, remembered for at least as long as `other` would be.
     func lasting(as other: UserSession) -> UserSession {
         var session = self
         session.tokenEndsAt = [tokenEndsAt, other.tokenEndsAt].compactMap(\.self).max()

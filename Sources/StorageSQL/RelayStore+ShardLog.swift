@@ -22,11 +22,10 @@ extension RelayStore: IntakeLog, ShardLog {
         }
     }
 
-    /// Lets what comes from outside for a container in, unless a bound is reached, and counts what
-    /// was refused.
+    /// Lets input from outside for a container in, unless a limit is reached, and counts refusals.
     ///
-    /// - Throws: ``StorageError/noRoom(_:)``, ``StorageError/bounded(_:reason:)``, and what `body`
-    ///   throws.
+    /// - Throws: ``StorageError/noRoom(_:)`` or ``StorageError/bounded(_:reason:)``; errors of
+    ///   `body`.
     func admitted<Value: Sendable>(
         _ container: ContainerKey, _ body: (RelayStore) async throws -> Value
     ) async throws -> Value {
@@ -48,7 +47,7 @@ extension RelayStore: IntakeLog, ShardLog {
         return try await storedEntries(after: position, limit: limit)
     }
 
-    /// Reads entries from the file, past what memory holds.
+    /// Reads entries from the store, bypassing the entries in memory.
     func storedEntries(after position: LogPosition, limit: Int) async throws -> [LogEntry] {
         try await read { db in
             let rows = try Row.fetchCursor(
@@ -62,9 +61,10 @@ extension RelayStore: IntakeLog, ShardLog {
         }
     }
 
-    /// The entries up to the first that cannot be read, or that makes them too large for a page.
+    /// Returns the entries up to the first one that cannot be read or that exceeds the size of a
+    /// page.
     ///
-    /// - Throws: ``StorageError/unreadable(_:)`` if that is the first one.
+    /// - Throws: ``StorageError/unreadable(_:)`` if the first entry cannot be read.
     private static func readableEntries(_ rows: RowCursor) throws -> [LogEntry] {
         var entries: [LogEntry] = []
         var bytes = 0

@@ -52,7 +52,8 @@ extension RelayStore: ShardProgress {
     }
 
     package func renewWaits(at now: Timestamp) async throws -> Int {
-        // Readings of the clock that come out of turn are no step.
+        // Clock readings that arrive slightly out of order do not count as a clock that was set
+        // back.
         let limit = now.advanced(by: .seconds(1)).stored
         let latest = try await read { db in
             try Int64.fetchOne(

@@ -61,12 +61,12 @@ struct EndingReading {
     private var containers: [Int64: ContainerKey] = [:]
     private(set) var endings: [VersionEnding] = []
 
-    /// Reads what ended after `start` and up to `end`.
+    /// Prepares to read what ended after `start` and up to `end`.
     init(_ db: Database, after start: LogPosition, upTo end: LogPosition) {
         (self.db, self.start, self.end) = (db, start, end)
     }
 
-    /// Reads those of a table; with `isPast`, those that were moved out of the walk's way.
+    /// Reads the endings of a table; with `isPast`, of the table of past versions.
     mutating func read(_ table: VersionTable, isPast: Bool = false) throws {
         let name = isPast ? PastStep.table(of: table) : table.rawValue
         let rows = try Row.fetchCursor(

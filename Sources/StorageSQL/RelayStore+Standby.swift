@@ -29,7 +29,7 @@ extension RelayStore: StandbyVersions {
 }
 
 extension LogPlace {
-    /// A position of the log in `db`.
+    /// Creates the place of a position in the store's log.
     init(at position: LogPosition, storedIn db: Database) throws {
         let row = try Row.fetchOne(
             db,
@@ -47,11 +47,11 @@ extension LogPlace {
     }
 }
 
-/// Which of the versions that ended after a position are where.
+/// Where the versions that ended after a position are kept.
 private struct PastReach {
-    /// Whether some were moved out of the walk's tables.
+    /// Whether some were moved to the tables of past versions.
     let isTaken: Bool
-    /// Whether all that were moved are kept still.
+    /// Whether all moved versions still exist.
     let isWhole: Bool
 
     init(_ db: Database, after position: LogPosition) throws {
@@ -65,7 +65,7 @@ private struct PastReach {
             isWhole = true
             return
         }
-        // What ended before the first entry of the log is forgotten.
+        // Versions that ended before the first entry of the log are deleted.
         let first = try Int64.fetchOne(
             db,
             sql: """

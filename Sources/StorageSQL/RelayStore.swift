@@ -2,50 +2,56 @@ package import RelayModel
 package import Storage
 import Synchronization
 
-/// What survives a crash, in a database: the log, the progress, the registry, and the exceptions.
+/// The durable state of a relay in a database: the log, the progress, the registry, and the
+/// exceptions.
 ///
-/// What is asked of it is the same on every engine; an engine's room opens it. Everything that was
-/// acknowledged is durable.
+/// The interface is the same on every engine; the engine's module opens the store. Everything that
+/// was acknowledged is durable.
 ///
-/// - Invariant: Nothing outside of the rooms of storage sees a row, a statement or a connection.
+/// - Invariant: No code outside of the storage modules sees a row, a statement or a connection.
 package final class RelayStore: Sendable {
     /// The database behind it.
     package let engine: any StoreEngine
-    /// Random bytes that no other store has: part of every delivery's identity, so that two relays
-    /// never mint the same one.
+    /// Random bytes that no other store has.
+    ///
+    /// They are part of every delivery's identity, so that two relays never create the same one.
     package let storeIdentity: UUIDBytes
-    /// How the store works.
+    /// The limits and waits of the store.
     package let settings: StoreSettings
 
     let horizon: LogHorizon
     let ranges = RangeSignal()
-    /// Says that what was held back may be judged anew.
+    /// Signals that held deliveries may be judged again.
     let releases = RangeSignal()
     let inboxes = InboxNews()
     let endedDevices: EndedDevices
-    /// How much steps said of subscriptions since the start that was not added up.
+    /// The number of firings that steps recorded since the start and that are not added up yet.
     let notAddedUp = Atomic<Int>(0)
-    /// Where those wait who read much.
+    /// The queue of callers that read much.
     let line: ReaderLine
-    /// What refuses changes before they would be lost; whoever watches the bounds sets it.
+    /// The gate that refuses changes at the limits; the code that watches the limits sets it.
     package let gate = IntakeGate()
-    /// How often quotas were reached.
+    /// The counts of how often quotas were reached.
     package let quotaTally = QuotaTally()
     /// The rows that were set aside because they cannot be read.
     package let unreadable = UnreadableRows()
-    /// When all records were looked through last for those that nothing changed for long.
+    /// When all records were last scanned for those that have not changed for long.
     let shadowsLookedThrough = Mutex<Timestamp?>(nil)
-    /// The last change that was set aside when it was looked how large these are.
+    /// The last set-aside change at the time when their total size was last checked.
     let setAsideLookedAt = Mutex<Int64?>(nil)
-    /// What was read of containers: what every request asks for comes from memory.
+    /// Caches of what was read about containers, for data that every request needs.
     let schemas = ContainerMemory<ContainerSchema>()
     let containerSettings = ContainerMemory<ContainerSettings>()
     let keysOfContainers = ContainerMemory<[AccessKey]>()
     let sourcesOfContainers = ContainerMemory<[StoredSource]>()
-    /// How often the store was opened: who settles under an older number has lost the shard.
+    /// The number of this opening of the store.
+    ///
+    /// A process that settles under an older number has lost the shard.
     let epoch: Int64
 
-    /// The store in the database that `engine` has opened; `opened` says what it found there.
+    /// Creates the store in the database that `engine` has opened.
+    ///
+    /// `opened` is what the engine found there.
     package init(_ engine: any StoreEngine, _ opened: OpenedStore, settings: StoreSettings) {
         self.engine = engine
         self.settings = settings
@@ -60,31 +66,33 @@ package final class RelayStore: Sendable {
         engine.end()
     }
 
-    /// The ID of the key with which the secrets are encrypted; `nil` if they lie there as they are.
+    /// The ID of the key that encrypts the secrets; `nil` if they are stored in plain form.
     package var secretsKeyID: String? { settings.secrets.current?.id }
 
-    /// Where the store is, for people to read.
+    /// The location of the store for people to read.
     package var place: String { engine.place }
 
-    /// Commits since the store was opened: with ``head()``, how many requests shared one.
+    /// The number of commits since the store was opened.
+    ///
+    /// Together with ``head()`` it shows how many requests shared a commit.
     package var commitCount: UInt64 { engine.commitCount }
 
-    /// Has the store wait for a database that is away only as long as an end may take.
+    /// Limits the waits for an unreachable database from now on to what a shutdown may take.
     package func expectEnd() { engine.expectEnd() }
 
     /// Writes what is waiting, and closes the store.
     ///
-    /// - Returns: Why the end is not an orderly one: writing had failed before, or its end did.
-    ///   What was acknowledged is durable all the same.
+    /// - Returns: The reason if the shutdown was not orderly, because writing had failed before or
+    ///   the last writes failed. What was acknowledged is durable even then.
     @discardableResult
     package func close() async -> StorageError? {
         await engine.close()
     }
 
-    /// Has the writer run `body` in its next commit, and returns once that is durable.
+    /// Has the writer run `body` in its next commit, and returns once the commit is durable.
     ///
-    /// `body` may run more than once, if a commit fails as a whole and its parts are tried alone.
-    /// What is written for a container takes turns with what is written for others.
+    /// `body` may run more than once: if a commit fails as a whole, its requests are tried
+    /// separately. Writes for a container take turns with writes for other containers.
     func write<Value: Sendable>(
         _ lane: WriteRequest.Lane = .own, of container: ContainerKey? = nil, changes: Int = 1,
         bytes: Int = 0,
@@ -104,7 +112,7 @@ package final class RelayStore: Sendable {
         }
     }
 
-    /// Reads the last commit.
+    /// Reads the state of the last commit.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws -> Value {
@@ -112,15 +120,15 @@ package final class RelayStore: Sendable {
     }
 }
 
-/// What an engine finds when it opens a store.
+/// The state that an engine finds when it opens a store.
 package struct OpenedStore: Sendable {
     /// The identity of the store.
     package let identity: UUIDBytes
-    /// The number of this opening, higher than all before it.
+    /// The number of this opening, higher than all previous ones.
     package let epoch: Int64
-    /// How far the log is, which the engine advances with each commit.
+    /// The state of the log in memory, which the engine advances with each commit.
     package let horizon: LogHorizon
-    /// The registrations that ended a short while ago, to which the engine adds.
+    /// The registrations that ended recently, to which the engine adds.
     package let endedDevices: EndedDevices
 
     package init(

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// For whose sake a delivery is held back: what one subscription owes one device.
+/// The group that a held delivery belongs to: one subscription and one device of a user.
 struct HeldGroup {
     let owner: String
     let subscription: String
@@ -25,29 +25,30 @@ struct HeldGroup {
         device = line.deviceID.rawValue
     }
 
-    /// How a subscription is named there.
+    /// Returns the name of a subscription in the columns of held deliveries.
     static func subscription(_ id: SubscriptionID, in database: DatabaseScope?) -> String {
         "\(database?.rawValue ?? "")/\(id.rawValue)"
     }
 }
 
-/// Makes what is held back due, because what held it back was edited.
+/// Makes held deliveries due, because the settings that held them were edited.
 struct HeldRelease {
     let container: Int64
     let owner: String
     let now: Timestamp
 
-    /// What becomes of a digest that was asked for and has not ended.
+    /// What happens to an open digest that the subscription asked for.
     enum OpenDigests {
-        /// It is due as the rest is.
+        /// It becomes due at once, like the rest.
         case end
-        /// It ends when it was to end.
+        /// It keeps its due time.
         case stay
-        /// It ends so many seconds after its first, or now if that is over.
+        /// It becomes due this many seconds after its first delivery, or now if that moment has
+        /// passed.
         case last(seconds: Int64)
     }
 
-    /// What one subscription owes its owner's devices.
+    /// Releases the held deliveries of one subscription to all of its owner's devices.
     func release(
         _ subscription: SubscriptionID, in scope: DatabaseScope, _ digests: OpenDigests,
         _ db: Database
@@ -56,7 +57,7 @@ struct HeldRelease {
         try release("heldSubscription", "subscription", name, digests, db)
     }
 
-    /// What is owed to one device by all subscriptions.
+    /// Releases the held deliveries of all subscriptions to one device.
     func release(_ device: DeviceID, _ digests: OpenDigests, _ db: Database) throws {
         try release("heldDevice", "device", device.rawValue, digests, db)
     }
@@ -82,7 +83,7 @@ struct HeldRelease {
         ).execute(arguments: arguments)
         guard case .last(let seconds) = digests else { return }
         let span = now.advanced(by: .seconds(seconds)).stored - now.stored
-        // One that began in the future is of a clock that was set back since.
+        // A digest that was opened in the future was opened before the clock was set back.
         try db.cachedStatement(
             sql: """
                 UPDATE digest SET dueAt = max(?4, min(openedAt, ?4) + ?5), decidedAt = ?4

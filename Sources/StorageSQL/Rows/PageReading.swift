@@ -2,10 +2,10 @@ import RelayModel
 import Storage
 
 extension PageBounds {
-    /// Reads a page of what a statement finds, row by row, so that nothing beyond it is in memory.
+    /// Reads a page of a statement's rows one by one, so that nothing beyond the page is in memory.
     ///
-    /// `read` makes an element of a row, or `nil` of one that is left out, and says what the row
-    /// takes.
+    /// `read` returns the element of a row, or `nil` if the row is left out, and the size of the
+    /// row.
     func page<Element>(
         of rows: RowCursor, _ read: (Row) throws -> (element: Element?, bytes: Int)
     ) throws -> Page<Element> {

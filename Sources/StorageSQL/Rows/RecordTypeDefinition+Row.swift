@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 
 extension RecordTypeDefinition {
-    /// `PERMISSION role` for each grant, as a JSON array.
+    /// Returns the grants as a JSON array of pairs of permission and role.
     func storedGrants() throws(JSONContractError) -> String {
         try JSONValue.array(
             grants.map { .array([.string($0.permission.rawValue), .string($0.role.rawValue)]) }

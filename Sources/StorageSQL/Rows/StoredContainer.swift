@@ -1,18 +1,18 @@
 import RelayModel
 import Storage
 
-/// A container with the number by which rows refer to it.
+/// A container with its row number.
 struct StoredContainer: Sendable, Hashable {
     let id: Int64
     let key: ContainerKey
-    /// The quotas that it sets itself.
+    /// The quotas that the container sets itself.
     var quotas = Quotas()
 }
 
 extension Database {
-    /// The number of a container.
+    /// Returns a container with its number.
     ///
-    /// - Throws: ``StorageError/unknownContainer(_:)``.
+    /// - Throws: ``StorageError/unknownContainer(_:)`` if it was never saved.
     func container(_ key: ContainerKey) throws -> StoredContainer {
         guard let container = try containerIfKnown(key) else {
             throw StorageError.unknownContainer(key)
@@ -20,7 +20,7 @@ extension Database {
         return container
     }
 
-    /// The number of a container; `nil` if it was never saved.
+    /// Returns a container with its number, or `nil` if it was never saved.
     func containerIfKnown(_ key: ContainerKey) throws -> StoredContainer? {
         let statement = try cachedStatement(
             sql: "SELECT id, quotas FROM container WHERE name = ? AND environment = ?")
@@ -32,14 +32,14 @@ extension Database {
         return StoredContainer(id: row[0], key: key, quotas: quotas)
     }
 
-    /// The numbers of containers, each looked up once; those that were never saved have none.
+    /// Returns the numbers of containers, each looked up once, without those that were never saved.
     func numbers(of keys: some Sequence<ContainerKey>) throws -> [ContainerKey: Int64] {
         var numbers: [ContainerKey: Int64] = [:]
         for key in Set(keys) { numbers[key] = try containerIfKnown(key)?.id }
         return numbers
     }
 
-    /// The number of a user, who gets one now if it is new.
+    /// Returns the number of a user, creating the user if necessary.
     func user(_ user: UserID, of container: StoredContainer) throws -> Int64 {
         let find = try cachedStatement(
             sql: "SELECT id FROM user WHERE container = ? AND name = ?")
@@ -52,7 +52,7 @@ extension Database {
 }
 
 extension StoredRow {
-    /// The rates that a container sets itself.
+    /// Returns the rates that the container sets itself.
     func rates() throws -> RequestRates {
         do {
             return try RequestRates(JSONReader(try json("rates")))
@@ -61,7 +61,7 @@ extension StoredRow {
         }
     }
 
-    /// The quotas that a container sets itself.
+    /// Returns the quotas that the container sets itself.
     func quotas() throws -> Quotas {
         do {
             return try Quotas(JSONReader(try json("quotas")))

@@ -2,7 +2,8 @@ import RelayModel
 import Storage
 
 extension UnreadableRow {
-    /// What names a row of any table to people: its delivery ID, serial, or number.
+    /// Returns the key by which people identify a row of any table: its delivery ID, serial, or
+    /// number.
     static func key(of row: Row) -> String {
         if row.hasColumn("deliveryID") {
             return DeliveryID(stored: row["deliveryID"])?.description ?? "?"
@@ -13,9 +14,11 @@ extension UnreadableRow {
 }
 
 extension UnreadableRows {
-    /// What `read` makes of a row; `nil`, and remembered, if the row cannot be read.
+    /// Returns what `read` makes of a row.
     ///
-    /// - Throws: What `read` throws, except ``StorageError/damaged(path:reason:)``.
+    /// If the row cannot be read, remembers it and returns `nil`.
+    ///
+    /// - Throws: The errors of `read`, except ``StorageError/damaged(path:reason:)``.
     func value<Value>(
         of row: Row, in table: String, _ read: (Row) throws -> Value
     ) throws -> Value? {
@@ -27,7 +30,7 @@ extension UnreadableRows {
         }
     }
 
-    /// What `read` makes of those of `rows` that can be read.
+    /// Returns what `read` makes of the readable rows.
     func readable<Value>(
         _ rows: [Row], in table: String, _ read: (Row) throws -> Value
     ) throws -> [Value] {

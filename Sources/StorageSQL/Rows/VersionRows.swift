@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 
 extension DeviceVersion {
-    /// Reads one row.
+    /// Reads a single row.
     init(row: Row) throws {
         var rows = DeviceRows()
         self = try rows.version(row)
@@ -10,14 +10,14 @@ extension DeviceVersion {
 }
 
 extension SubscriptionVersion {
-    /// Reads one row.
+    /// Reads a single row.
     init(row: Row) throws {
         var rows = SubscriptionRows()
         self = try rows.version(row)
     }
 }
 
-/// Reads the rows of a portion of devices; columns are found once.
+/// Reads several rows of devices, and finds the columns only once.
 struct DeviceRows {
     private var columns: Columns?
     private var containers = ContainerColumns()
@@ -41,9 +41,9 @@ struct DeviceRows {
         }
     }
 
-    /// The version in a row.
+    /// Returns the version in a row.
     ///
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if it is not what Belfry writes.
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if the row is not what Belfry writes.
     mutating func version(_ row: Row) throws -> DeviceVersion {
         let columns = try self.columns ?? Columns(row)
         self.columns = columns
@@ -69,7 +69,7 @@ struct DeviceRows {
     }
 }
 
-/// Reads the rows of a portion of subscriptions; what rows have in common is made once.
+/// Reads several rows of subscriptions, and creates what rows have in common only once.
 struct SubscriptionRows {
     private var bodies = SubscriptionBodies()
     private var columns: Columns?
@@ -88,9 +88,9 @@ struct SubscriptionRows {
         }
     }
 
-    /// The version in a row.
+    /// Returns the version in a row.
     ///
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if it is not what Belfry writes.
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if the row is not what Belfry writes.
     mutating func version(_ row: Row) throws -> SubscriptionVersion {
         let columns = try self.columns ?? Columns(row)
         self.columns = columns
@@ -112,7 +112,7 @@ struct SubscriptionRows {
     }
 }
 
-/// Finds the columns of a table's rows by their names, which takes longer than to read them.
+/// Finds the columns of a table's rows by name, which takes longer than reading them.
 private struct ColumnFinder {
     let names: ColumnNames
     let table: String
@@ -122,7 +122,9 @@ private struct ColumnFinder {
         self.table = table
     }
 
-    /// The last column of this name: what was joined comes after the table's own.
+    /// Returns the index of the last column with this name.
+    ///
+    /// Joined columns come after a table's own.
     func index(_ name: String) throws -> Int {
         guard let index = names.lastIndex(of: name) else {
             throw StorageError.damaged(path: table, reason: "\(table).\(name) is missing")
@@ -131,7 +133,7 @@ private struct ColumnFinder {
     }
 }
 
-/// The container of rows that follow each other, which is mostly the same.
+/// Reads the containers of consecutive rows, which are mostly the same.
 private struct ContainerColumns {
     private var columns: (name: Int, environment: Int)?
     private var last: ContainerKey?

@@ -5,7 +5,7 @@ enum VersionTable: String, Sendable, CaseIterable {
     case subscription
     case device
 
-    /// What ends there.
+    /// The kind of version in the table.
     var kind: VersionEnding.Kind {
         switch self {
         case .subscription: .subscription
@@ -13,8 +13,10 @@ enum VersionTable: String, Sendable, CaseIterable {
         }
     }
 
-    /// What ``SubscriptionVersion`` and ``DeviceVersion`` are read from, up to the condition;
-    /// `further` are further columns, each after a comma.
+    /// Returns the start of a statement, up to the condition, whose rows ``SubscriptionVersion``
+    /// and ``DeviceVersion`` can be read from.
+    ///
+    /// `further` lists further columns, each preceded by a comma.
     func select(_ further: String = "") -> String {
         """
         SELECT \(rawValue).*, user.name AS ownerName, container.name AS containerName,
@@ -25,12 +27,12 @@ enum VersionTable: String, Sendable, CaseIterable {
         """
     }
 
-    /// The condition of the live devices of a container, whose number is the first argument, or of
-    /// one of its users, whose name is the second.
+    /// Returns the condition for the active devices of a container, whose number is the first
+    /// parameter, or of one of its users, whose name is the second.
     ///
-    /// Two statements, because one for both would look at every device; and by the user's number
-    /// alone, which is of one container, because SQLite takes the container's devices in the order
-    /// that is asked for.
+    /// There are two conditions, because a common one would look at every device. The second one
+    /// uses only the user's number, which implies the container: with the container too, SQLite
+    /// would walk the container's devices in the requested order.
     static func liveDevices(ofOne isOne: Bool) -> String {
         isOne
             ? """

@@ -3,15 +3,15 @@ import RelayModel
 package import Storage
 
 extension SecretVault {
-    /// Bytes are sealed as the text of their digits, and lie in the column as the text's bytes.
+    /// Seals bytes as the text of their hexadecimal digits, and returns the sealed text's bytes.
     package func sealBytes(_ bytes: [UInt8], at place: String) throws -> Data {
         guard current != nil else { return Data(bytes) }
         return Data(try seal(Hexadecimal.encode(bytes), at: place).utf8)
     }
 
-    /// The bytes that ``sealBytes(_:at:)`` took.
+    /// Returns the bytes that ``sealBytes(_:at:)`` sealed.
     package func openBytes(_ stored: Data, at place: String) throws -> [UInt8] {
-        // A secret that lies there as it is has 32 bytes; a sealed one has more.
+        // A secret in plain form has 32 bytes; a sealed one has more.
         guard stored.count > 32, let text = String(utf8: stored) else {
             return Array(stored)
         }

@@ -1,10 +1,10 @@
 package import Storage
 
-/// What may be left of secrets as they were before they were encrypted.
+/// What may be left in the file of secrets in plain form after they were encrypted.
 package enum SecretRemains: Sendable, Hashable {
     /// Nothing.
     case nothing
-    /// Free space of pages may hold some: the file is still to be written anew.
+    /// Free space within pages may contain some, so the file must still be rewritten.
     case inFreePages
 }
 
@@ -13,17 +13,19 @@ extension SecretVault {
     private static let rightKeyBesideRemains =
         "the key that opens this is the right one, and free pages are to be overwritten"
 
-    /// What a store keeps, so that another key is found out, and what is still to be done.
+    /// Returns the text that a store keeps to detect a wrong key, and to record what is still to be
+    /// done.
     package func proof(_ remains: SecretRemains = .nothing) throws -> String {
         let text = remains == .nothing ? Self.rightKey : Self.rightKeyBesideRemains
         return try seal(text, at: SecretPlace.proof)
     }
 
-    /// Sees whether the keys are those of a store whose secrets are encrypted with the key of this
-    /// ID, which has made this proof.
+    /// Checks that a configured key is the one with this ID, which encrypted the store's secrets
+    /// and the proof.
     ///
-    /// - Returns: What may be left from before.
-    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here.
+    /// - Returns: What may be left of secrets in plain form.
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not
+    ///   configured.
     @discardableResult
     package func check(
         _ keyID: String, _ proof: String, of path: String
