@@ -5,10 +5,10 @@ import Synchronization
 /// The durable state of a relay in a database: the log, the progress, the registry, and the
 /// exceptions.
 ///
-/// The interface is the same on every engine; the engine's module opens the store. Everything that
+/// The interface is the same on every engine; the engine's room opens the store. Everything that
 /// was acknowledged is durable.
 ///
-/// - Invariant: No code outside of the storage modules sees a row, a statement or a connection.
+/// - Invariant: No code outside of the rooms of storage sees a row, a statement or a connection.
 package final class RelayStore: Sendable {
     /// The database behind it.
     package let engine: any StoreEngine

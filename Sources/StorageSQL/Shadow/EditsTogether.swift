@@ -1,27 +1,30 @@
 import RelayModel
 import Storage
 
-/// What the operations of one request ask of the engine, asked for several of them at once; it
+/// The data that the operations of one request need, read for several operations at once; it
 /// belongs to one request.
 ///
-/// Nobody else writes meanwhile. On PostgreSQL each question would be waited for by all who write,
-/// and a request that is one whole has two hundred operations.
+/// No other request writes meanwhile. On PostgreSQL all other writers would wait for each single
+/// query, and an atomic request has up to two hundred operations.
 final class EditsTogether {
-    /// What is not asked for yet, in its order, and each once.
+    /// The records that were not looked up yet, in order and without repetition.
     private var pending: ArraySlice<RecordID> = []
-    /// What was found, which is read where its turn comes: as values a record of a megabyte takes
-    /// many times as much.
+    /// The rows found.
+    ///
+    /// They are decoded only when needed, because a record of a megabyte takes many times as much
+    /// memory as values.
     private var known: [RecordID: [Row]] = [:]
-    /// Zones that are there.
+    /// The zones known to exist.
     private var zones: Set<ZoneID> = []
-    /// How many operations there are at the most.
+    /// The maximum number of operations.
     private var count = 1
-    /// Those who have room for whatever all of them make, byte by byte as they are counted.
+    /// The holders that have room for everything that all operations can add, compared by bytes as
+    /// in `quotaUse`.
     private var holders: Set<[UInt8]> = []
-    /// Those who have not.
+    /// The holders that do not.
     private var others: Set<[UInt8]> = []
 
-    /// Hears of the operations that come next, in their order.
+    /// Sets the operations that come next, in order.
     func expect(_ edits: [RecordEdit]) {
         var met: Set<RecordID> = []
         pending = edits.map(\.recordID).filter { met.insert($0).inserted }[...]
@@ -31,7 +34,8 @@ final class EditsTogether {
         others = []
     }
 
-    /// The kept records with the name of what an operation changes, marks of deleted ones included.
+    /// Returns the kept records with the name of the record that an operation changes, including
+    /// marks of deleted ones.
     func records(
         named id: RecordID, _ rows: ShadowRows, in db: Database
     ) throws -> [ShadowRecord] {
@@ -51,10 +55,10 @@ final class EditsTogether {
         try found.map { try ScannedRecord(row: $0).record }
     }
 
-    /// Forgets what was known of a record that was written: it is asked for again.
+    /// Removes what is known of a record that was written, so that it is looked up again.
     func forget(_ id: RecordID) { known[id] = nil }
 
-    /// Whether a zone is there.
+    /// Returns whether a zone exists.
     func hasZone(_ zoneID: ZoneID, _ rows: ShadowRows, in db: Database) throws -> Bool {
         if zones.contains(zoneID) { return true }
         guard try rows.zone(zoneID, in: db) != nil else { return false }
@@ -62,7 +66,8 @@ final class EditsTogether {
         return true
     }
 
-    /// Whether there is so much room that nobody has to reckon with what an operation makes.
+    /// Returns whether there is so much room that the exact size of the operation's result does not
+    /// matter.
     func hasRoom(for holder: String, by ledger: QuotaLedger) throws -> Bool {
         let name = Array(holder.utf8)
         if holders.contains(name) { return true }
@@ -74,7 +79,7 @@ final class EditsTogether {
             }
             others.insert(name)
         }
-        // Where quotas are small there may be room for each all the same.
+        // Small quotas may still have room for each single record.
         let one = Growth(number: 1, bytes: ShadowRecord.mostBytes)
         return try ledger.hasRoom(for: .records, one, holder: holder)
     }

@@ -1,30 +1,31 @@
 import RelayModel
 import Storage
 
-/// What one request has to know of what it keeps, asked once, and noted of each zone once.
+/// The data that one request needs about what it keeps, read once, and the zones to update, written
+/// once each.
 ///
-/// Nobody else writes meanwhile. Each question would be waited for on PostgreSQL, where moreover
-/// a row that is written again walks over what the transaction made of it before.
+/// No other request writes meanwhile. On PostgreSQL each query is a round trip, and updating the
+/// same row again walks over the versions that the transaction made before.
 struct KeptTogether {
-    /// Names a zone, byte by byte as the engine does.
+    /// The identity of a zone, compared byte by byte as the engine does.
     private struct Zone: Hashable {
         let place: RecordPlace
         let zoneID: ZoneID
     }
 
-    /// What is kept of the records of the next changes, where they were asked for together.
+    /// The kept records of the next changes, if they were looked up together.
     var records: KnownRecords?
-    /// No less than all changes may add; `nil` where nobody can say.
+    /// An upper bound of what all changes add; `nil` if there is none.
     private let most: Growth?
-    /// Whether the container has room for all of that; `nil` until it is asked.
+    /// Whether the container has room for ``most``; `nil` until it is known.
     private var roomForAll: Bool?
-    /// The zones in which something was written, and are there.
+    /// The zones in which something was written, and which therefore exist.
     private var zones: Set<Zone> = []
-    /// Where the last of several changes of a zone stands, which is not noted there yet.
+    /// The last position of each zone that has several changes and is not updated to it yet.
     private var last: [Zone: (rows: ShadowRows, position: LogPosition)] = [:]
 
     init(_ changes: [PreparedChange]) {
-        // Of a record that moved there may be more than its change says.
+        // A record that moved may have more content than its change says.
         guard changes.allSatisfy({ $0.change.movedFrom == nil }) else {
             most = nil
             return
@@ -33,8 +34,8 @@ struct KeptTogether {
         most = Growth(number: changes.count, bytes: bytes)
     }
 
-    /// Whether the container has room for whatever the request keeps, so that nobody has to reckon
-    /// with each of its records.
+    /// Returns whether the container has room for everything that the request can keep, so that no
+    /// exact calculation for each record is needed.
     mutating func hasRoomForAll(by ledger: QuotaLedger) throws -> Bool {
         if let roomForAll { return roomForAll }
         guard let most else { return false }
@@ -43,7 +44,7 @@ struct KeptTogether {
         return hasRoom
     }
 
-    /// Whether a zone is there, or may be.
+    /// Returns whether a zone exists or may be created.
     func hasRoom(
         for zoneID: ZoneID, _ rows: ShadowRows, in commit: OpenCommit
     ) throws -> Bool {
@@ -51,8 +52,10 @@ struct KeptTogether {
         return try rows.refusal(of: zoneID, in: commit) == nil
     }
 
-    /// Notes the last change of a zone: the first one at once, because whoever asks for the zone
-    /// then has to find it, and of all others the last.
+    /// Records a change of a zone.
+    ///
+    /// The first change updates the zone's row at once, because queries for the zone must find it.
+    /// Of the later ones, only the last is written, at the end.
     mutating func note(
         _ zoneID: ZoneID, _ rows: ShadowRows, at position: LogPosition, in db: Database
     ) throws {
@@ -61,7 +64,7 @@ struct KeptTogether {
         try rows.touch(zoneID, at: position, in: db)
     }
 
-    /// Notes what is not noted yet, at the end of the request.
+    /// Updates the zones that are not up to date, at the end of the request.
     func end(in db: Database) throws {
         for (zone, change) in last {
             try change.rows.touch(zone.zoneID, at: change.position, in: db)

@@ -1,19 +1,23 @@
 import RelayModel
 import Storage
 
-/// What is kept of the records of some changes of one request, asked of the engine at once.
+/// The kept records of some changes of one request, fetched from the engine at once.
 ///
-/// Nobody else writes meanwhile. What the request itself writes of a record is not heard here: so
-/// each is told once, and then asked for in its turn.
+/// No other request writes meanwhile. Writes of the request itself are not reflected here, so each
+/// record is returned once, and must be looked up individually after that.
 struct KnownRecords {
-    /// The rows, which are read where their turn comes: as values a record of a megabyte takes many
-    /// times as much.
+    /// The rows found.
+    ///
+    /// They are decoded only when needed, because a record of a megabyte takes many times as much
+    /// memory as values.
     private var found: [RecordAddress: [Row]] = [:]
 
-    /// How many changes are looked at together: a record may be as large as a request.
+    /// The maximum number of changes looked up together.
+    ///
+    /// It is low because a record may be as large as a request.
     static let mostTogether = 16
 
-    /// Looks for the records of `changes`, which are of types that are kept.
+    /// Looks up the records of `changes`, whose types must be kept.
     init(
         of changes: [RecordChange], in container: StoredContainer, _ db: Database
     ) throws {
@@ -33,8 +37,8 @@ struct KnownRecords {
         for (one, rows) in zip(asked, rows) { found[one.address] = rows }
     }
 
-    /// The kept records with the name of what a change changes, marks of deleted ones included;
-    /// `nil` if it is not known.
+    /// Returns and removes the kept records with the name of the record that a change changes,
+    /// including marks of deleted ones, or returns `nil` if they are not known.
     mutating func take(_ change: RecordChange) throws -> [ShadowRecord]? {
         try found.removeValue(forKey: Self.address(of: change))?.map {
             try ScannedRecord(row: $0).record

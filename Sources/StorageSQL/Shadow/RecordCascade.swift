@@ -2,8 +2,8 @@ import RelayModel
 import Storage
 
 extension ShadowRecord {
-    /// The record in the same zone with which this one is deleted: the target of its first
-    /// reference with the action `DELETE_SELF` that does not lead into another zone.
+    /// The record in the same zone whose deletion also deletes this one: the target of this
+    /// record's first reference with the action `DELETE_SELF` that does not lead into another zone.
     var deletedWith: RecordName? {
         for member in wire.members.sorted(by: { $0.name < $1.name }) {
             let references: [JSONValue] =
@@ -17,9 +17,11 @@ extension ShadowRecord {
         return nil
     }
 
-    /// Whether what a client wrote as the zone of a reference is the record's own; none is.
+    /// Returns whether the zone that a client wrote into a reference is the record's own zone.
     ///
-    /// A record of another zone may have the name of one here, and is another record.
+    /// A missing zone is.
+    ///
+    /// A record of the same name in another zone is another record.
     private func isOwnZone(_ json: JSONValue?) -> Bool {
         guard let json, json != .null else { return true }
         guard let zone = try? ZoneID(json: json, path: "zoneID") else { return false }
@@ -28,23 +30,28 @@ extension ShadowRecord {
 }
 
 extension RecordEditStep {
-    /// Records that are read at a time, each of which may have a megabyte: few at first, and more
-    /// as long as none of them has to wait for what refers to it.
+    /// The numbers of records read at a time, each of which may have a megabyte.
+    ///
+    /// Reading starts with few and takes more as long as no record has to wait for its own
+    /// referrers.
     private static let portions = (fewest: 1, first: 8, most: 64)
-    /// The records of a path that are looked for before it is gone on with.
+    /// The number of last records of a path that are checked before the deletion continues.
     private static let levelsLookedFor = 64
 
-    /// Deletes what refers by `DELETE_SELF` to a record that is about to be deleted, and what
-    /// refers to that, as far as `room` goes; each is a change of its own, made on the same device.
+    /// Deletes the records that refer by `DELETE_SELF` to a record that is about to be deleted, and
+    /// what refers to those, as far as `room` allows.
     ///
-    /// What nothing refers to goes first. So nothing is left without what it refers to, wherever
-    /// this ends, and the same deletion goes on with the rest.
+    /// Each deletion is a change of its own, made on the same device.
     ///
-    /// A reference names no type. Where a source has a record of another type under the name of
-    /// the deleted one, what refers to that name stays, because what it refers to may be there:
-    /// else whoever takes such a name for a record and deletes it would delete others' records.
+    /// Records without referrers go first. So no record is left without its target wherever this
+    /// stops, and the same deletion can continue with the rest.
     ///
-    /// - Returns: Whether nothing refers to the record any more.
+    /// A reference names no type. If a source has a record of another type under the name of the
+    /// deleted one, the referrers of the name stay, because their target may be that record.
+    /// Otherwise a client could create a record with such a name and delete it to delete the
+    /// records of others.
+    ///
+    /// - Returns: Whether no record refers to the deleted one any more.
     func deleteFollowers(
         of deleted: ShadowRecord, within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> Bool {
@@ -81,14 +88,14 @@ extension RecordEditStep {
         return false
     }
 
-    /// Whether there is a record of another type under the name of this one.
+    /// Returns whether there is a record of another type with the same name.
     private func sharesItsName(_ record: ShadowRecord, in db: Database) throws -> Bool {
         try shadowRows.heads(named: record.recordID, in: db).contains {
             !$0.isDeleted && $0.recordType != record.recordType
         }
     }
 
-    /// Deletes a record that goes along, whoever has created it.
+    /// Deletes a referring record, regardless of its creator.
     private func delete(
         _ record: ShadowRecord, by device: DeviceID?, in commit: inout OpenCommit
     ) throws {
@@ -103,9 +110,9 @@ extension RecordEditStep {
 /// A record that refers to another one by `DELETE_SELF`.
 struct FollowingRecord {
     let record: ShadowRecord
-    /// The bytes of its stored texts.
+    /// The size of its stored texts in bytes.
     let bytes: Int
-    /// Whether others refer to it.
+    /// Whether other records refer to it.
     let isFollowed: Bool
 
     init(row: Row) throws {
@@ -117,8 +124,10 @@ struct FollowingRecord {
 }
 
 extension ShadowRows {
-    /// Live records of a zone that are deleted with `target`, which is `top` or below it: `top`
-    /// itself may refer to one of them.
+    /// Returns live records of a zone that are deleted with `target`, which is `top` or a record
+    /// below it.
+    ///
+    /// `top` is excluded, because it may itself refer to one of them.
     func followers(
         of target: RecordID, below top: RecordID, limit: Int, in db: Database
     ) throws -> [FollowingRecord] {
@@ -131,8 +140,10 @@ extension ShadowRows {
         ).map(FollowingRecord.init(row:))
     }
 
-    /// Leaves of a path from `top` what still leads there, because others change records between
-    /// the parts of a deletion; of a long one the last levels are looked for.
+    /// Shortens a path from `top` to the part that still exists, because other clients change
+    /// records between the parts of a deletion.
+    ///
+    /// Of a long path, only the last `levels` are checked.
     func shorten(
         _ path: inout [RecordName], from top: RecordID, in db: Database, _ levels: Int
     ) throws {

@@ -1,14 +1,14 @@
 import RelayModel
 import Storage
 
-/// Applies the operations of one request on the records of one database.
+/// Applies the operations of one request to the records of one database.
 struct RecordEditStep {
     let shadowRows: ShadowRows
     let editor: RecordEditor
     let now: Timestamp
-    /// What is still to be noted of zones, when all operations have been applied.
+    /// The zones to update when all operations have been applied.
     let zones = ZoneNotes()
-    /// What is known of what they ask.
+    /// The data that the operations need, read for several operations at once.
     let together = EditsTogether()
 
     func run(
@@ -27,15 +27,17 @@ struct RecordEditStep {
             if !outcome.isUnfinished { allowance.cascade.finish() }
             return outcome.told(within: &allowance.told)
         }
-        // What is undone has changed no zone.
+        // Undone operations have changed no zone.
         let isUndone = atomicity == .allOrNothing && outcomes.contains(where: \.isRefusal)
         if isUndone { zones.forget() } else { try zones.end(shadowRows, in: commit.db) }
         allowance.appended -= commit.bytes(since: beginning)
         return outcomes
     }
 
-    /// Applies one operation: the record, what goes along if it is deleted, and the changes in the
-    /// log; the zone is noted at the end.
+    /// Applies one operation: the record, the records deleted along with it, and the changes in the
+    /// log.
+    ///
+    /// The zone is updated at the end.
     func apply(
         _ edit: RecordEdit, within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> RecordEditOutcome {
@@ -65,18 +67,20 @@ struct RecordEditStep {
         }
     }
 
-    /// Whoever asked the schema before a type was kept no more would leave a record among those
-    /// that go, where nobody looks for it any more.
+    /// Throws if the type is no longer kept.
+    ///
+    /// A client that read the schema before would otherwise leave a record among those being
+    /// deleted, at a place that the deletion has already passed.
     private func refuseUnkept(_ type: RecordType, in commit: inout OpenCommit) throws {
         guard try !commit.isKept(type, of: shadowRows.container) else { return }
         try UnkeptTypes(container: shadowRows.container).refuse([type], in: commit.db)
     }
 
-    /// The first record that the operation refers to, must be there, and is not there for the
-    /// editor.
+    /// Returns the first record that the operation refers to and requires, but that does not exist
+    /// for the editor.
     ///
-    /// There may be a thousand, and all who write wait: where each answer would be waited for, some
-    /// are asked for together.
+    /// There may be a thousand, and all other writers wait. So they are looked up in portions,
+    /// which saves round trips.
     private func missingReference(
         of edit: RecordEdit, in commit: inout OpenCommit
     ) throws -> RecordID? {
@@ -95,7 +99,7 @@ struct RecordEditStep {
         return nil
     }
 
-    /// Whether the editor may know of a record.
+    /// Returns whether the editor may know of a record.
     private func isReadable(
         _ record: ShadowRecord, in commit: inout OpenCommit
     ) throws -> Bool {
@@ -119,7 +123,9 @@ struct RecordEditStep {
         return .deleted(try write(decision, in: &commit).recordID)
     }
 
-    /// Appends the change and writes the record; whoever ends the request notes its zone.
+    /// Appends the change and writes the record.
+    ///
+    /// The zone is updated at the end of the request.
     func write(
         _ decision: RecordDecision, in commit: inout OpenCommit
     ) throws -> ShadowRecord {
@@ -133,10 +139,10 @@ struct RecordEditStep {
         return record
     }
 
-    /// The record that an operation means.
+    /// Returns the record that an operation refers to.
     ///
-    /// CloudKit's names are unique in a zone; those of a source's records only within their type,
-    /// because they are keys of tables.
+    /// In CloudKit, names are unique in a zone. A source's names are keys of tables and therefore
+    /// unique only within their type.
     private func current(for edit: RecordEdit, in db: Database) throws -> ShadowRecord? {
         let found = try together.records(named: edit.recordID, shadowRows, in: db)
         let records = found.sorted {
@@ -146,14 +152,14 @@ struct RecordEditStep {
         }
         guard let type = edit.recordType else { return records.first }
         let ofType = records.first { $0.recordType == type }
-        // A forced deletion that comes again has nothing left to do: it is not for another record.
+        // A repeated forced deletion has nothing left to do. It must not apply to another record.
         if let ofType, !ofType.isDeleted || edit.kind == .forceDelete { return ofType }
         return records.first { !$0.isDeleted && $0.source == .cloudKit } ?? ofType
     }
 }
 
 extension RecordEditOutcome: EditOutcome {
-    /// Whether it was refused.
+    /// Whether the operation was refused.
     var isRefusal: Bool {
         if case .refused = self { true } else { false }
     }

@@ -2,15 +2,16 @@ import RelayModel
 import Storage
 
 extension RecordEditStep {
-    /// The quota that does not allow what an operation makes of a record; what is deleted is always
-    /// allowed, and so is what does not grow.
+    /// Returns the refusal of a quota that does not allow the result of an operation, or `nil`.
+    ///
+    /// A deletion is always allowed, and so is a record that does not grow.
     func refusal(
         of record: ShadowRecord, replacing current: ShadowRecord?, in commit: OpenCommit
     ) throws -> QuotaRefusal? {
         guard !record.isDeleted else { return nil }
         let ledger = commit.ledger(of: shadowRows.container)
         let holder = record.holder(in: shadowRows.place)
-        // Far from the quotas nobody has to measure.
+        // Far from the quotas, no exact size is needed.
         if try together.hasRoom(for: holder, by: ledger) { return nil }
         let bytes = record.storedBytes
         let whole = Growth(
@@ -24,11 +25,11 @@ extension RecordEditStep {
 }
 
 extension ShadowRecord {
-    /// More than any record takes: fields of a request's size in their stored form, and what the
-    /// client wrote of them.
+    /// An upper bound of the size of any record: the fields of a request of maximum size in stored
+    /// form, and the client's own notation of them.
     static let mostBytes = 4 * Limits.maximumRequestBytes
 
-    /// What the row takes, as `quotaUse` counts it.
+    /// The size of the row as `quotaUse` counts it.
     var storedBytes: Int {
         guard !isDeleted else { return Self.bytesOfRow }
         let fields = JSONValue.object(FieldValue.notation(fields: fields)).utf8.count
@@ -36,7 +37,8 @@ extension ShadowRecord {
         return Self.bytesOfRow + fields + wire
     }
 
-    /// Whose the record is, as `quotaUse` counts it; empty if it is the container's alone.
+    /// Returns the holder of the record as `quotaUse` counts it; empty if only the container is
+    /// counted.
     func holder(in place: RecordPlace) -> String {
         guard source == .cloudKit else { return "" }
         return (place.owner ?? created.userID)?.rawValue ?? ""

@@ -3,11 +3,11 @@ import Storage
 
 /// Reads one slice of the records of one type.
 ///
-/// Every row is asked for by the key and looked at one by one, deleted ones too: so no statement
-/// runs for long without a row, and the slice ends where it should.
+/// Every row is read in key order, including deleted ones, and tested here. So no statement runs
+/// for long without a row, and the slice ends where it should.
 struct RecordScanner {
     let scan: RecordScan
-    /// Whether the slice has taken long enough.
+    /// Returns whether the slice has taken long enough.
     let isOver: () -> Bool
     let shadowRows: ShadowRows
 
@@ -15,7 +15,7 @@ struct RecordScanner {
         into initial: Value, _ step: (inout Value, ScannedRecord) throws -> Bool, in db: Database
     ) throws -> RecordSlice<Value> {
         var slice = RecordSlice(initial)
-        // What is kept no more is no record, though there may be rows of it.
+        // A type that is no longer kept has no records, though it may still have rows.
         let unkept = try UnkeptTypes(container: shadowRows.container).names(in: db)
         guard !unkept.contains(scan.recordType) else { return slice }
         if let zoneID = scan.zoneID {
@@ -31,15 +31,16 @@ struct RecordScanner {
         return slice
     }
 
-    /// Looks through the zones after that of the cursor.
+    /// Scans the zones after the cursor's zone.
     ///
-    /// Zones count as rows, and most may have nothing of the type: a slice ends behind one too.
+    /// Zones count as rows, because most may contain nothing of the type. So a slice may also end
+    /// after a zone.
     private func goOn<Value: Sendable>(
         _ slice: inout RecordSlice<Value>,
         _ step: (inout Value, ScannedRecord) throws -> Bool, in db: Database
     ) throws {
         var last = scan.cursor?.zoneID
-        // Where a slice has ended behind a zone, there are many.
+        // If the previous slice ended after a zone, there are many zones.
         var portion = scan.cursor?.recordName == Self.lastName ? Self.mostZones : 1
         while true {
             let zones = try shadowRows.zones(after: last, limit: portion, in: db)
@@ -58,18 +59,19 @@ struct RecordScanner {
         }
     }
 
-    /// Zones that are asked for together.
+    /// The maximum number of zones looked up together.
     private static let mostZones = 64
 
-    /// The last name that a record may have, by its bytes: the place where a zone ends.
+    /// The greatest name that a record can have, by bytes, which marks the end of a zone in a
+    /// cursor.
     private static let lastName = RecordName(
         rawValue: String(repeating: "\u{10FFFF}", count: Limits.maximumRecordNameBytes / 4))
 
-    /// Whether zones may have rows of the type.
+    /// Returns whether zones may have rows of the type.
     ///
-    /// Where answers are waited for, all are asked about together: each of ten thousand that have
-    /// none was waited for by itself, and by everybody else who looks through records. One alone
-    /// is looked through at once.
+    /// On PostgreSQL all zones are checked in one batch, because otherwise each of ten thousand
+    /// empty zones would be a round trip that other scans wait for. A single zone is scanned
+    /// directly.
     private func areFilled(_ zones: [ZoneID], in db: Database) throws -> [Bool] {
         guard db.dialect == .postgresql, zones.count > 1 else {
             return [Bool](repeating: true, count: zones.count)
@@ -88,7 +90,7 @@ struct RecordScanner {
         return found.map { $0 != nil }
     }
 
-    /// Looks through one zone; returns whether the slice goes on after it.
+    /// Scans one zone, and returns whether the slice continues after it.
     private func walk<Value: Sendable>(
         _ zoneID: ZoneID, after cursor: RecordID?, _ slice: inout RecordSlice<Value>,
         _ step: (inout Value, ScannedRecord) throws -> Bool, in db: Database
@@ -129,10 +131,10 @@ extension ScannedRecord {
 }
 
 extension ShadowRecord {
-    /// What a row takes besides its texts, about.
+    /// The approximate size of a row without its texts.
     static let bytesOfRow = 256
 
-    /// Which record a row is about.
+    /// Returns the ID of the record in a row.
     static func recordID(row: Row) throws -> RecordID {
         let stored = StoredRow(row: row, table: "shadowRecord")
         return RecordID(
@@ -141,7 +143,7 @@ extension ShadowRecord {
 }
 
 extension ShadowRows {
-    /// The zones after `last` in the order of owner and name, so many at the most.
+    /// Returns at most `limit` zones after `last`, ordered by owner and name.
     func zones(after last: ZoneID?, limit: Int, in db: Database) throws -> [ZoneID] {
         let statement = try db.cachedStatement(
             sql: """

@@ -1,25 +1,27 @@
 import RelayModel
 import Storage
 
-/// What a change that a source posted does to the shadow: the record's last version completes its
-/// images, and the change becomes the last version.
+/// The effect of a source's change on the kept records: the record's last version completes the
+/// change's images, and the change becomes the last version.
 struct ShadowFilling {
     /// The change with its images completed.
     let change: RecordChange
-    /// Its text, if it is the one that was prepared.
+    /// The prepared text of the change; `nil` if the completed change differs from it.
     let text: String?
     private let shadowRows: ShadowRows
     private let current: ShadowRecord?
     private let source: SourceName
     private let now: Timestamp
-    /// Whether the change is the record's creation.
+    /// Whether the change counts as the record's creation.
     private let isCreation: Bool
-    /// Whether the record is written; a new one is not where a quota is reached.
+    /// Whether the record is written.
+    ///
+    /// A new one is not if a quota is reached.
     let isWritten: Bool
 
     /// Completes a change, or returns `nil` if its record type is not kept.
     ///
-    /// `kept` is known of the request.
+    /// `kept` holds the data shared by the changes of the request.
     init?(
         _ prepared: PreparedChange, source: SourceName, at now: Timestamp,
         knowing kept: inout KeptTogether, in commit: inout OpenCommit,
@@ -51,7 +53,8 @@ struct ShadowFilling {
         if isCreation, current?.isDeleted == false {
             completed.created = RecordTrace(
                 at: completed.occurredAt ?? now, userID: completed.editor)
-            // Who could read it by having made it would else be looked for by the new creator.
+            // Otherwise the new creator would count as a former reader, because the creator may
+            // read the record.
             completed.kept?.readers = earlier
         }
         if isCreation, let former = change.movedFrom, change.database == .public {
@@ -65,11 +68,11 @@ struct ShadowFilling {
         text = completed == change ? prepared.body : nil
     }
 
-    /// What was kept of a record where it lay before `change`, if the last that happened there is
-    /// that the same source deleted it.
+    /// Returns what was kept of a record at its place before a move, if the last event there is its
+    /// deletion by the same source.
     ///
-    /// The log is asked, and not the changes of the same request: of a request that comes again
-    /// the deletion may have been taken before.
+    /// The log is searched, not the changes of the same request, because in a repeated request the
+    /// deletion may have been appended earlier.
     private static func kept(
         at former: RecordAddress, before change: RecordChange, _ source: SourceName,
         _ container: StoredContainer, _ commit: OpenCommit
@@ -99,8 +102,9 @@ struct ShadowFilling {
         }
     }
 
-    /// Who created the record that lay where its source has given it another name or place now:
-    /// whoever did that has not made it.
+    /// Returns the creator of the record at the place from which its source moved it.
+    ///
+    /// The user who moved it has not created it.
     private static func creator(
         at former: RecordAddress, of type: RecordType, _ container: StoredContainer,
         _ commit: OpenCommit
@@ -110,35 +114,35 @@ struct ShadowFilling {
         let rows = ShadowRows(place: place, container: container)
         let record = try rows.records(named: former.recordID, in: commit.db)
             .first { $0.recordType == type }
-        // What lies there again is another one.
+        // A live record at that place is another record.
         return record.flatMap { $0.isDeleted ? $0.created.userID : nil }
     }
 
-    /// Who created the record, where that is known and not this change.
+    /// The creator of the record, if it is known from before this change.
     var creator: UserID? {
         guard isCreation else { return current?.created.userID }
         return change.movedFrom == nil ? nil : change.created?.userID
     }
 
-    /// Whether a change is the creation of a record of which `current` is kept.
+    /// Returns whether a change is the creation of a record with the kept version `current`.
     ///
-    /// So it is where nothing is kept, and where its source creates what a client has made, or
-    /// somebody else's: else whoever takes the name of a record before its database creates it
-    /// would be its creator, and read and write it.
+    /// It is one if nothing is kept, or if the source creates a record that a client or another
+    /// user had created under this name. Otherwise a client that takes the name of a record before
+    /// its database creates it would count as its creator, and could read and write it.
     private static func isCreation(_ change: RecordChange, of current: ShadowRecord?) -> Bool {
         guard let current, !current.isDeleted else { return true }
         guard change.operation == .create else { return false }
         guard let editor = change.editor else { return current.source == .cloudKit }
-        // Who gives a row another name has not made it, also where they took that name before.
+        // A user who renames a row has not created it, even if that user took the new name before.
         let isMove = change.movedFrom != nil && change.database == .public
         if isMove, current.source == .cloudKit { return true }
-        // Rows of a snapshot that is made again do not say who created them.
+        // The rows of a repeated snapshot do not say who created them.
         return editor != current.created.userID
             && (!change.isSnapshot || current.source == .cloudKit)
     }
 
-    /// Who may read the record as it is kept, as far as anybody or the schema says; `nil` for
-    /// everybody.
+    /// Returns the users who may read the kept record, by the record itself or by the schema; `nil`
+    /// means everybody.
     private static func readers(
         of current: ShadowRecord?, _ shadowRows: ShadowRows, in commit: inout OpenCommit
     ) throws -> [String]? {
@@ -148,7 +152,9 @@ struct ShadowFilling {
             .readers(createdBy: current.created.userID)
     }
 
-    /// Whether the container may have one more record; one that is there is always kept as it is.
+    /// Returns whether the container may have another record.
+    ///
+    /// An existing record is always kept up to date.
     private static func hasRoom(
         for change: RecordChange, bytes: Int, _ current: ShadowRecord?, _ shadowRows: ShadowRows,
         _ kept: inout KeptTogether, in commit: OpenCommit
@@ -164,8 +170,9 @@ struct ShadowFilling {
         return try kept.hasRoom(for: change.recordID.zoneID, shadowRows, in: commit)
     }
 
-    /// Makes the change the last version of its record, at its position; where there is no room for
-    /// the record, that is counted, and the change fires all the same.
+    /// Makes the change the last version of its record, at its position.
+    ///
+    /// If there is no room for the record, that is counted, and the change fires nevertheless.
     func write(
         at position: LogPosition, _ kept: inout KeptTogether, in commit: OpenCommit
     ) throws {
@@ -184,11 +191,11 @@ struct ShadowFilling {
             record.fields = after.fields.filter { !$0.value.isNull }
             record.isPartial = after.completeness == .partial
         } else {
-            // The source says only that something changed.
+            // The source reports only that something changed.
             record.fields = current?.fields ?? [:]
             record.isPartial = true
         }
-        // What clients wrote beyond the values of their record holds for as long as the value does.
+        // What clients wrote about a field beyond its value stays as long as the value does.
         for member in isCreation ? [] : current?.wire.members ?? []
         where current?.fields[member.name] == record.fields[member.name] {
             record.wire[member.name] = member.value
@@ -197,10 +204,10 @@ struct ShadowFilling {
         try kept.note(change.recordID.zoneID, shadowRows, at: position, in: commit.db)
     }
 
-    /// The creation of a record that nothing was known of, by the stamp of the change.
+    /// Returns the creation stamp of a record that was unknown before the change with this stamp.
     ///
-    /// Whoever only changed what was there before the relay heard of it, or gave it another name,
-    /// has not made it, and is not to read and write it as if.
+    /// A user who only changed or renamed a record that existed before has not created it, and must
+    /// not get a creator's rights.
     private func creation(by stamp: RecordStamp) -> RecordStamp {
         guard shadowRows.place.database == .public,
             change.operation != .create || change.movedFrom != nil
@@ -210,11 +217,12 @@ struct ShadowFilling {
 }
 
 extension RecordChange {
-    /// A record's readers are its readers until a change names others: one that names none must
-    /// not show everybody what the relay kept for a few.
+    /// Keeps the record's readers unless the change names others.
     ///
-    /// `earlier` are those who may read what was kept; `nil` for everybody. What is told of a
-    /// deletion is the record as it was, so that naming others shows it to nobody anew.
+    /// A change without readers must not show everybody a record that was kept for a few.
+    ///
+    /// `earlier` are the users who may read the kept version; `nil` means everybody. A deletion
+    /// shows the record as it was, so it goes only to users who are named and could read it before.
     mutating func inheritReaders(of shadow: ShadowRecord?, whoReadBefore earlier: [String]?) {
         guard let shadow, !shadow.isDeleted else { return }
         guard let named = readers else { return readers = shadow.readers }
@@ -226,15 +234,16 @@ extension RecordChange {
         }
     }
 
-    /// What a creation does not say of a record that its source gave another name is as it was when
-    /// it was called otherwise: the log of a database leaves out large values that did not change.
+    /// Takes over what a creation does not say about a record that its source renamed, because a
+    /// database's log omits large values that did not change.
     mutating func takeOver(_ former: KeptState) {
         if readers == nil { readers = former.readers }
         if let image = former.image, let after { self.after = image.completed(by: after) }
     }
 
-    /// Notes what the relay kept of the record, if the change does not say the same: whoever shows
-    /// what is kept follows that, and not what the source believes.
+    /// Records what the relay kept of the record if the change itself says otherwise.
+    ///
+    /// Live results follow what was kept and not what the source believes.
     mutating func noteKept(_ shadow: ShadowRecord?) {
         let known = shadow.flatMap { $0.isDeleted ? nil : $0 }
         let image = known.map {
@@ -247,13 +256,13 @@ extension RecordChange {
                 || RecordChange.isSame(readersBefore ?? readers, as: known?.readers))
         guard !isSame else { return }
         kept = KeptState(image: image, readers: known?.readers)
-        // A creation says when and by whom it was itself, and nothing of what was there before.
+        // A creation says only when and by whom it was made, and nothing of the earlier record.
         guard operation == .create, let known else { return }
         kept?.created = RecordTrace(known.created)
         kept?.modified = RecordTrace(known.modified)
     }
 
-    /// The change with what the last known version of its record adds to its images.
+    /// Returns the change with its images completed from the last known version of its record.
     func completed(by shadow: ShadowRecord?) -> RecordChange {
         guard let shadow, !shadow.isDeleted, operation != .create else { return self }
         var change = self

@@ -9,7 +9,8 @@ struct ShadowRows {
     let place: RecordPlace
     let container: StoredContainer
 
-    /// The arguments that name a zone: container, database, owner, zone owner, zone name.
+    /// Returns the arguments that identify a zone: container, database, owner, zone owner, zone
+    /// name.
     func zone(_ zoneID: ZoneID) -> StatementArguments {
         [
             container.id, place.database.rawValue, place.owner?.rawValue ?? "",
@@ -17,18 +18,18 @@ struct ShadowRows {
         ]
     }
 
-    /// The arguments that name a record: those of its zone, and its name.
+    /// Returns the arguments that identify a record: those of its zone, and its name.
     func name(_ id: RecordID) -> StatementArguments { zone(id.zoneID) + [id.recordName.rawValue] }
 
     static let zoneCondition =
         "container = ? AND database = ? AND owner = ? AND zoneOwner = ? AND zoneName = ?"
 
-    /// The kept records with this name, marks of deleted ones included.
+    /// Returns the kept records with this name, including marks of deleted ones.
     func records(named id: RecordID, in db: Database) throws -> [ShadowRecord] {
         try scanned(named: id, in: db).map(\.record)
     }
 
-    /// The same, with the size of their texts.
+    /// Returns the kept records with this name, with the sizes of their texts.
     func scanned(named id: RecordID, in db: Database) throws -> [ScannedRecord] {
         try Row.fetchAll(
             db.cachedStatement(sql: Self.namedStatement),
@@ -36,7 +37,7 @@ struct ShadowRows {
         ).map(ScannedRecord.init(row:))
     }
 
-    /// The rows of the records with each of several names, which are asked for together.
+    /// Returns the rows of the records with each of several names, read in one batch.
     func rows(
         named ids: some Collection<RecordID>, in db: Database
     ) throws -> [[Row]] {
@@ -45,8 +46,8 @@ struct ShadowRows {
             arguments: ids.map { (id) -> StatementArguments in name(id) })
     }
 
-    /// The same without their fields, which are not read: whether they are there, and who may read
-    /// them.
+    /// Returns the kept records with this name without reading their fields, for checks of
+    /// existence and of readers.
     func heads(named id: RecordID, in db: Database) throws -> [ShadowRecord] {
         try Row.fetchAll(
             db.cachedStatement(sql: Self.headStatement),
@@ -54,7 +55,7 @@ struct ShadowRows {
         ).map(ShadowRecord.init(row:))
     }
 
-    /// The same of each of several records, which are asked for together.
+    /// Returns the same for several records, read in one batch.
     func heads(
         named ids: some Collection<RecordID>, in db: Database
     ) throws -> [[ShadowRecord]] {
@@ -73,14 +74,17 @@ struct ShadowRows {
             AND \(UnkeptTypes.isNone())
         """
 
-    /// Names its index, because the key has as many columns of the zone and would be read whole.
+    /// Names its index, because SQLite might otherwise choose the primary key, which shares the
+    /// zone's columns, and read the whole zone.
     static let namedStatement = """
         SELECT * FROM shadowRecord INDEXED BY shadowRecordName
         WHERE \(zoneCondition) AND recordName = ? AND isKept = 1
             AND \(UnkeptTypes.isNone())
         """
 
-    /// Writes a record as it is now; whoever does so notes it in its zone.
+    /// Writes the current version of a record.
+    ///
+    /// The caller updates the zone.
     func put(_ record: ShadowRecord, version: Int64?, in db: Database) throws {
         let id = record.recordID
         try record.fields.checkDepth(path: "fields")
@@ -120,7 +124,8 @@ struct ShadowRows {
         ).execute(arguments: values)
     }
 
-    /// Notes the last change of a zone; a zone that a source names comes into being by it.
+    /// Records the last change of a zone, creating the zone if a source names it for the first
+    /// time.
     func touch(_ zoneID: ZoneID, at position: LogPosition, in db: Database) throws {
         let update = try db.cachedStatement(
             sql: """
@@ -129,7 +134,8 @@ struct ShadowRows {
                     AND zoneName = ?5 AND isDeleted = 0
                 """)
         let arguments = zone(zoneID) + [position.stored]
-        // Where the answer would be waited for, what makes the zone looks itself.
+        // On PostgreSQL the count would be a round trip, so the second statement checks the zone's
+        // existence itself.
         guard db.dialect == .sqlite else {
             try update.execute(arguments: arguments)
             return try db.cachedStatement(sql: Self.savingUnlessThere)
@@ -139,15 +145,15 @@ struct ShadowRows {
         try save(zoneID, position: position, in: db)
     }
 
-    /// The beginning of what creates a zone, or changes what is noted of it.
+    /// The beginning of the statements that create or update a zone.
     private static let saving = """
         INSERT INTO recordZone
             (container, database, owner, zoneOwner, zoneName, position, edit, prunedTo, isDeleted,
             deletedAt)
         """
-    /// What a zone has then, but for whether it is deleted.
+    /// The values of a saved zone, up to whether it is deleted.
     ///
-    /// One that comes again after its mark is gone remembers no record that it had.
+    /// A zone that is created again after its mark was deleted remembers no earlier record.
     private static let savedValues = """
         ?1, ?2, ?3, ?4, ?5, ?6,
         1 + max(
@@ -165,7 +171,7 @@ struct ShadowRows {
             edit = excluded.edit, isDeleted = excluded.isDeleted,
             deletedAt = excluded.deletedAt
         """
-    /// Creates a zone unless it is there.
+    /// Creates a zone unless it exists.
     private static let savingUnlessThere = """
         \(saving)
         SELECT \(savedValues), 0, CAST(NULL AS bigint)
@@ -176,7 +182,7 @@ struct ShadowRows {
         \(savedAnew)
         """
 
-    /// Notes that a zone was created, or deleted at `deletedAt`.
+    /// Records that a zone was created, or deleted at `deletedAt`.
     func save(
         _ zoneID: ZoneID, position: LogPosition, deletedAt: Timestamp? = nil, in db: Database
     ) throws {
@@ -189,7 +195,7 @@ struct ShadowRows {
         ).execute(arguments: zone(zoneID) + [position.stored, deletedAt?.stored])
     }
 
-    /// A zone that was not deleted; `nil` if there is none.
+    /// Returns a zone that is not deleted, or `nil` if there is none.
     func zone(_ zoneID: ZoneID, in db: Database) throws -> ZoneMark? {
         let statement = try db.cachedStatement(
             sql: "SELECT * FROM recordZone WHERE \(Self.zoneCondition) AND isDeleted = 0")
@@ -241,7 +247,7 @@ extension ShadowRecord {
 }
 
 extension StoredRow {
-    /// The zone of the row, in the columns `zoneOwner` and `zoneName`.
+    /// Returns the zone of the row, from the columns `zoneOwner` and `zoneName`.
     func zoneID() throws -> ZoneID {
         let owner = row["zoneOwner"] as String
         return try require(

@@ -1,10 +1,11 @@
 import RelayModel
 import Storage
 
-/// The record types that a container keeps no more and of which there may still be records.
+/// The record types that a container no longer keeps and that may still have records.
 ///
-/// Those are shown to nobody from the transaction on in which the schema says so, and go some at a
-/// time: they may be millions, lie anywhere among the container's, and others write meanwhile.
+/// The records are hidden from the transaction that changes the schema on, and are deleted in
+/// portions: they may be millions, lie anywhere among the container's records, and other requests
+/// write meanwhile.
 struct UnkeptTypes {
     /// The key of a record within its container: database, owner, zone, type and name.
     struct Key: Sendable {
@@ -13,7 +14,7 @@ struct UnkeptTypes {
         init(_ row: Row) { texts = (0..<6).map { row[$0] as String } }
 
         var arguments: StatementArguments { StatementArguments(texts) }
-        /// Database, owner, and both names of the zone.
+        /// The arguments for the zone: database, owner, and both names of the zone.
         var zone: StatementArguments { StatementArguments(texts.prefix(4)) }
 
         func isInZone(of other: Key) -> Bool {
@@ -21,20 +22,21 @@ struct UnkeptTypes {
         }
     }
 
-    /// Where records of the types are looked for next.
+    /// The place at which the search for records of the types continues.
     struct Search: Sendable {
-        /// The key after which they are.
+        /// The key after which the search continues.
         let start: Key
-        /// The last position of the log of which no token is good.
+        /// The position up to which tokens are invalid, because the types were dropped from the
+        /// schema by then.
         ///
-        /// What was kept no more only after the search began has a later one.
+        /// A type that was dropped after the search began has a later position.
         let position: Int64
     }
 
-    /// What one look has found.
+    /// The result of looking at one portion of records.
     struct Slice: Sendable {
         let search: Search
-        /// Records of the types.
+        /// The records of the types.
         var records: [Key] = []
         /// The last record that was looked at; `nil` if there are no more.
         var end: Key?
@@ -42,18 +44,20 @@ struct UnkeptTypes {
 
     let container: StoredContainer
 
-    /// Rows that one look reads, while nobody has to wait for it: some hundredths of a second.
+    /// The number of rows that one read transaction looks at, which takes some hundredths of a
+    /// second and blocks no writer.
     private static let rowsLookedAt = 5000
-    /// Records that are forgotten together, and their bytes, which are read once more to be counted
-    /// off: a turn at the writer.
+    /// The number of records deleted together, which is one turn at the writer, and their maximum
+    /// size, because they are read again to update the quotas.
     private static let recordsAtOnce = WriteLines.changesPerTurn
     private static let bytesAtOnce = 4 * 1024 * 1024
 
     private static let key = "database, owner, zoneOwner, zoneName, recordType, recordName"
     private static let cursor = "database, owner, zoneOwner, zoneName, lastType, lastName"
 
-    /// The condition that the record in a row of `shadowRecord`, under the name that it has in the
-    /// statement, is of none of the types.
+    /// Returns the condition that a row of `shadowRecord` belongs to none of the types.
+    ///
+    /// `row` is the table's name in the statement.
     static func isNone(of row: String = "shadowRecord") -> String { "NOT \(isOne(of: row))" }
 
     private static func isOne(of row: String = "shadowRecord", _ more: String = "") -> String {
@@ -63,7 +67,7 @@ struct UnkeptTypes {
         """
     }
 
-    /// The types.
+    /// Returns the types.
     func names(in db: Database) throws -> Set<RecordType> {
         let statement = try db.cachedStatement(
             sql: "SELECT recordType FROM forgottenType WHERE container = ?")
@@ -73,9 +77,9 @@ struct UnkeptTypes {
             })
     }
 
-    /// Says no to whoever would keep a type of which there are records from before.
+    /// Checks that none of the types to keep still has records from before.
     ///
-    /// - Throws: ``StorageError/bounded(_:reason:)``.
+    /// - Throws: ``StorageError/bounded(_:reason:)`` if one has.
     func refuse(_ kept: some Sequence<RecordType>, in db: Database) throws {
         let names = try names(in: db)
         guard !names.isEmpty, let type = kept.first(where: { names.contains($0) })
@@ -85,7 +89,9 @@ struct UnkeptTypes {
             reason: "\(type) was kept no more, and what was kept of it is being forgotten yet")
     }
 
-    /// Notes types that are kept no more; `head` is the last position of the log.
+    /// Records types that are no longer kept.
+    ///
+    /// `head` is the last position of the log.
     func begin(_ types: [RecordType], at head: LogPosition, in db: Database) throws {
         for type in types {
             try db.cachedStatement(
@@ -97,9 +103,9 @@ struct UnkeptTypes {
         }
     }
 
-    /// Where records are looked for next; `nil` if all are forgotten.
+    /// Returns the place at which the search continues, or `nil` if all records are deleted.
     ///
-    /// The types are looked for together, from where the last of them has come.
+    /// All types are searched together, from the place that the least advanced of them has reached.
     func search(in db: Database) throws -> Search? {
         let statement = try db.cachedStatement(
             sql: """
@@ -149,12 +155,14 @@ struct UnkeptTypes {
         """
     }
 
-    /// Forgets what a look has found; the versions stay for the sake of stale changes.
+    /// Deletes the content of the found records.
     ///
-    /// Whoever syncs their zones begins anew: they are too many to be told of one by one, and none
-    /// was deleted.
+    /// Their versions stay, so that stale changes are still recognised.
     ///
-    /// Somebody else may have gone on meanwhile, and the type be kept again: then nothing is done.
+    /// Clients that sync the zones must start anew: the records are too many to be reported one by
+    /// one, and they were not deleted.
+    ///
+    /// If another process has continued meanwhile, and a type is kept again, nothing happens.
     func forget(_ slice: Slice, in db: Database) throws {
         let id: StatementArguments = [container.id]
         let position: StatementArguments = [slice.search.position]
@@ -190,7 +198,8 @@ struct UnkeptTypes {
             AND \(isOne(of: "shadowRecord", " AND gone.position <= ?"))
         """
 
-    /// The types whose records have been looked at up to where a search began, or further.
+    /// The condition for the types whose search has reached the place where this search began, or
+    /// further.
     private static let reached =
         "WHERE container = ? AND position <= ? AND (\(cursor)) >= (?, ?, ?, ?, ?, ?)"
 

@@ -1,19 +1,22 @@
 import RelayModel
 
-/// Where the last changes of zones stand that are not noted there yet; it belongs to one request.
+/// The last changed positions of zones that are not written to the zones' rows yet; it belongs to
+/// one request.
 ///
-/// A zone's row is written once for all of them: on PostgreSQL whoever writes a row again walks
-/// over what the same transaction made of it before.
+/// Each zone's row is written once for all changes, because on PostgreSQL updating the same row
+/// again walks over the versions that the transaction made before.
 final class ZoneNotes {
     private var last: [ZoneID: LogPosition] = [:]
 
     /// Remembers the last change of a zone.
     func note(_ zoneID: ZoneID, at position: LogPosition) { last[zoneID] = position }
 
-    /// Forgets what is remembered.
+    /// Discards what is remembered.
     func forget() { last = [:] }
 
-    /// Notes what is remembered in the zones, of which a default one comes into being by that.
+    /// Writes what is remembered to the zones' rows.
+    ///
+    /// A default zone is created by this.
     func end(_ rows: ShadowRows, in db: Database) throws {
         for (zoneID, position) in last { try rows.touch(zoneID, at: position, in: db) }
         forget()

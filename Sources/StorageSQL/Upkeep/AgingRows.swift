@@ -1,11 +1,14 @@
-/// Rows of a table that go in the order of what stands in them: a moment, or a place in the log.
+/// The rows of a table that are pruned in the order of a value in them: a moment, or a position of
+/// the log.
 ///
-/// That of later rows is later, about.
+/// Later rows have later values, approximately.
 struct AgingRows: Sendable {
     let table: String
-    /// The columns of its primary key.
+    /// The columns of the primary key.
     let key: [String]
-    /// The column with the moment or the place, or what is made of columns; it has an index.
+    /// The column with the moment or position, or an expression over columns.
+    ///
+    /// It has an index.
     let moment: String
 
     static let dedupeKeys = AgingRows(
@@ -19,32 +22,32 @@ struct AgingRows: Sendable {
         table: "clientReceipt", key: ["owner", "position", "deviceID", "subscriptionSerial"],
         moment: "markedAt")
 
-    /// Each is known until the token of which it began has ended too.
+    /// A session is kept until the token that began it has ended too.
     static let sessions = AgingRows(
         table: "userSession", key: ["container", "id"],
         moment: "max(endsAt, coalesce(tokenEndsAt, 0))")
 
-    /// What has ended before all that the log still has.
+    /// Returns the past versions, pruned by the position at which they ended.
     static func past(_ table: VersionTable) -> AgingRows {
         AgingRows(table: PastStep.table(of: table), key: ["serial"], moment: "ended")
     }
 
-    /// The first moment from another one on; `nil` if there is none.
+    /// Returns the first moment from `start` on, or `nil` if there is none.
     func first(from start: Int64, in db: Database) throws -> Int64? {
         try Int64.fetchOne(db.cachedStatement(sql: firstStatement), arguments: [start])
     }
 
-    /// What finds the first moment.
+    /// The statement that finds the first moment.
     var firstStatement: String {
         "SELECT min(\(moment)) FROM \(table) WHERE \(moment) >= ?"
     }
 
-    /// Deletes the first rows between two moments, at most so many; returns how many.
+    /// Deletes the first rows between two moments, at most `limit`, and returns their number.
     func delete(from first: Int64, to last: Int64, limit: Int, in db: Database) throws -> Int {
         try db.deleteRows(of: table, by: key, selection, [first, last, limit])
     }
 
-    /// What finds them.
+    /// The part of the statement that selects the rows.
     var selection: String {
         "WHERE \(moment) >= ? AND \(moment) <= ? ORDER BY \(moment) LIMIT ?"
     }

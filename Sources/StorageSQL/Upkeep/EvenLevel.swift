@@ -1,7 +1,7 @@
-/// How much each of several may keep of what they have, so that all together have no more than a
-/// bound: who has less than others keeps it all, and the rest have as much as each other.
+/// The level up to which several parties may keep what they have, so that their total stays within
+/// a bound: those with less keep everything, and the others keep equally much.
 struct EvenLevel: Sendable, Hashable {
-    /// What each may have; `nil` if all may keep all.
+    /// The maximum that each may keep; `nil` if all may keep everything.
     let level: Int?
 
     init(of shares: [Int], within bound: Int) {

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// Up to where the log has outlived its retention.
+/// Finds the position up to which the log has exceeded its retention.
 struct LogCutoff {
     let db: Database
 
@@ -9,17 +9,17 @@ struct LogCutoff {
         SizeCutoff(db: db, table: "logEntry", number: "position", rowBytes: 48)
     }
 
-    /// The first position that there is; `nil` if there is none.
+    /// Returns the first existing position, or `nil` if the log is empty.
     func first() throws -> Int64? { try size.bounds()?.lowerBound }
 
-    /// The first position that there is, or else the next that there will be.
+    /// Returns the first existing position, or the next one to be appended if the log is empty.
     func firstOrNext() throws -> Int64 {
         if let first = try self.first() { return first }
         return try Int64.fetchOne(db, sql: "SELECT position + 1 FROM shardHead WHERE shard = 0")
             ?? 1
     }
 
-    /// The last position to delete; `nil` if there is none.
+    /// Returns the last position to delete, or `nil` if there is none.
     func position(_ retention: Retention, at now: Timestamp) throws -> Int64? {
         let byAge = try retention.logAge.flatMap {
             try lastPosition(appendedBy: now.advanced(by: .zero - $0))
@@ -27,8 +27,9 @@ struct LogCutoff {
         return [byAge, try retention.logBytes.flatMap(size.last(beyond:))].compactMap(\.self).max()
     }
 
-    /// The last entry that was appended by `moment`, in O(log n): positions have no gaps, and are
-    /// in the order of time, about.
+    /// Returns the last entry that was appended by `moment`, or `nil`, in O(log n).
+    ///
+    /// Positions have no gaps and are approximately in the order of time.
     func lastPosition(appendedBy moment: Timestamp) throws -> Int64? {
         guard let bounds = try size.bounds() else { return nil }
         var (low, high) = (bounds.lowerBound - 1, bounds.upperBound)

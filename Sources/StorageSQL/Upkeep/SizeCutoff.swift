@@ -1,24 +1,26 @@
-/// Up to where the rows of a table, which are numbered in the order of time, have outlived a bound
-/// on their size.
+/// Finds the row up to which a table, whose rows are numbered in the order of time, exceeds a limit
+/// on its size.
 struct SizeCutoff {
     let db: Database
     let table: String
-    /// The column with the number of a row.
+    /// The column with the row's number.
     let number: String
-    /// What a row has besides its body.
+    /// The size of a row without its body.
     let rowBytes: Int
 
-    /// Rows that are looked at to know about how large all are, and whether that is right.
+    /// The numbers of rows sampled to estimate the total size, and to confirm the estimate.
     private static let samples = (few: 512, many: 8192)
-    /// Rows that one statement looks at.
+    /// The number of rows that one statement reads.
     private static let batch = 64
 
-    /// The last row beyond the newest of `bytes` altogether, about; `nil` if there is none.
+    /// Returns approximately the last row that is not among the newest `bytes` bytes, or `nil` if
+    /// there is none.
     ///
-    /// Rows all over the table stand for those around them: of the newest alone, a few hundred
-    /// large ones would push out what there is room for. Before anything goes, many are looked at:
-    /// of few, in a log of ten millions, one that is large stands for more than the log may have,
-    /// and each minute others are looked at.
+    /// The samples are spread over the table, and each stands for the rows around it. If only the
+    /// newest rows were sampled, a few hundred large ones would push out rows that there is room
+    /// for. Before rows are deleted, a large sample confirms the result: in a small sample of a log
+    /// with ten million entries, a single large row can stand for more than the whole limit, and
+    /// each minute the sample is another one.
     func last(beyond bytes: Int) throws -> Int64? {
         guard let bounds = try bounds(),
             try last(beyond: bytes, in: bounds, Self.samples.few) != nil
@@ -49,7 +51,7 @@ struct SizeCutoff {
         return nil
     }
 
-    /// The bytes of the bodies of these rows, as many as a batch has.
+    /// Returns the sizes of the bodies of these rows, as many as a batch has.
     private func bodies(at numbers: [Int64]) throws -> [Int64: Int] {
         let marks = Array(repeating: "?", count: Self.batch).joined(separator: ", ")
         let statement = try db.cachedStatement(
@@ -62,7 +64,7 @@ struct SizeCutoff {
             rows.map { ($0[0] as Int64, $0[1] as Int) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The first and the last row; `nil` if there is none.
+    /// Returns the numbers of the first and the last row, or `nil` if the table is empty.
     func bounds() throws -> ClosedRange<Int64>? {
         let row = try Row.fetchOne(
             db,

@@ -3,11 +3,12 @@ import RelayModel
 import Storage
 
 extension StoreReport {
-    /// How many unreadable rows of a table are named one by one.
+    /// The number of unreadable rows of a table that are listed one by one.
     private static let namedRows = 20
 
-    /// The rows that do not hold what Belfry writes, a sentence each, from reading every
-    /// subscription, device, retry, dead letter and range.
+    /// Returns the rows that do not hold what Belfry writes, one sentence each.
+    ///
+    /// This reads every subscription, device, retry, open digest, dead letter and range.
     static func unreadableRows(in db: Database) throws -> [String] {
         var problems = try unreadable(
             "subscription", VersionTable.subscription.select(), in: db
@@ -31,7 +32,9 @@ extension StoreReport {
         return problems
     }
 
-    /// How many serials of ranges stand in no row of a subscription: what they owe is lost.
+    /// Returns the number of serials in ranges without a subscription row.
+    ///
+    /// What they owe is lost.
     static func goneMembers(in db: Database) throws -> Int {
         let find = try db.cachedStatement(sql: "SELECT 1 FROM subscription WHERE serial = ?")
         let rows = try Row.fetchCursor(db, sql: "SELECT serials FROM rangeTask ORDER BY id")
