@@ -2,8 +2,9 @@ import RelayModel
 package import Storage
 
 extension StoreReport {
-    /// Reads what a store's tables hold, of one moment, and adds what is wrong with it to
-    /// `problems`, which the engine has found.
+    /// Creates the report of a store's tables as of one moment.
+    ///
+    /// `found` are the problems that the engine has found; those of the tables are added.
     package init(rowsOf db: Database, schemaVersion: Int, problems found: [String]) throws {
         var problems = found
         problems += try Self.unreadableRows(in: db)
@@ -23,7 +24,7 @@ extension StoreReport {
                 problems.append("\(count) × \(sentence)")
             }
         }
-        // What is moved in by halves looks damaged, and is not.
+        // A store whose rows are still being moved in looks damaged, but is not.
         if !problems.isEmpty, let mark = try? MoveMark.find(in: db), mark.direction == .here {
             problems.insert(mark.incompleteness, at: 0)
         }
@@ -32,7 +33,9 @@ extension StoreReport {
             progress: LogPosition(stored: row?[1] ?? 0), schemaVersion: schemaVersion)
     }
 
-    /// What must hold between the tables: each statement counts what breaks it.
+    /// Returns the rules that must hold between the tables.
+    ///
+    /// Each statement counts the violations.
     private static func rules(_ dialect: Dialect) -> [(sentence: String, sql: String)] {
         [
             (
@@ -104,7 +107,8 @@ extension StoreReport {
         ]
     }
 
-    /// What must be there: without it nothing breaks a rule that is about it.
+    /// Returns the rules about rows that must exist, because a missing row violates no rule about
+    /// its content.
     private static func presence(_ dialect: Dialect) -> [(sentence: String, sql: String)] {
         var rules: [(sentence: String, sql: String)] = [
             (
@@ -117,7 +121,8 @@ extension StoreReport {
             )
         ]
         guard dialect == .postgresql else { return rules }
-        // These have no references there; those of a file are checked with all others.
+        // On PostgreSQL these tables have no foreign keys. In a file, the check of all foreign keys
+        // covers them.
         for table in ["logEntry", "retry", "dedupe"] {
             rules.append(
                 (

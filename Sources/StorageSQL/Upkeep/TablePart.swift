@@ -1,27 +1,27 @@
-/// A part of a table that one statement looks through.
+/// A part of a table that one statement scans.
 ///
-/// To look through all of a very large table takes longer than a server lets a statement, and
-/// whoever does so in the transaction that writes keeps everybody waiting.
+/// Scanning all of a very large table takes longer than a server allows for a statement, and within
+/// a write transaction it would keep all other writers waiting.
 struct TablePart: Sendable {
-    /// What holds of its rows beside other conditions: nothing of the whole table, else it begins
-    /// with AND.
+    /// The condition that selects the part's rows, to be appended to other conditions: empty for
+    /// the whole table, or else it begins with AND.
     let condition: String
     /// The values of the condition's parameters.
     let arguments: StatementArguments
 
-    /// All of a table.
+    /// The whole table.
     static let whole = TablePart(condition: "", arguments: [])
 
-    /// Blocks of a table that are looked through at once: 32 MB, which takes some tens of
-    /// milliseconds.
+    /// The number of blocks scanned at once: 32 MB, which takes some tens of milliseconds.
     static let usualBlocks: Int64 = 4096
-    /// Where every table has ended: a block has a number of 32 bits.
+    /// A block number beyond the end of every table: block numbers have 32 bits.
     private static let beyondAll: Int64 = 0xFFFF_FFFF
 
-    /// The parts of a table, as it lies on the disk: of a file the whole, because no limit is there
-    /// for a statement.
+    /// Returns the parts of a table by its blocks on disk.
     ///
-    /// What comes into the table meanwhile is in the last one, or in none.
+    /// A file's table is one part, because SQLite has no time limit for statements.
+    ///
+    /// Rows added meanwhile are in the last part, or in none.
     static func all(
         of table: String, blocks: Int64 = usualBlocks, in db: Database
     ) throws -> [TablePart] {

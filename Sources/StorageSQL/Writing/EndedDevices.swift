@@ -2,29 +2,31 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// The registrations that ended a short while ago: signed out, taken over, declared dead.
+/// The device registrations that ended recently: signed out, taken over, or declared dead.
 ///
-/// The log tells of an end at its place, but what a change before that place owes may still be on
-/// its way there. Whoever is about to send it must know from before the end is acknowledged.
+/// The follower sees an end at its place in the log, but deliveries of earlier changes may still be
+/// on their way then. The sender of those must know of the end before it is acknowledged.
 package final class EndedDevices: Sendable {
     private struct State {
-        /// What is remembered, with how many had ended with it.
+        /// The remembered serials, each with the count of ended registrations at its end.
         var serials: [UInt64: UInt64] = [:]
-        /// How many have ended.
+        /// The number of registrations that have ended.
         var count: UInt64 = 0
-        /// In the order in which they ended, beginning anew at its start once it is full.
+        /// The serials in the order in which they ended, as a ring buffer once it is full.
         var order: [UInt64] = []
         var next = 0
     }
 
-    /// How many are remembered: of more ends than these between the progress and the head, the
-    /// oldest are known to retries only.
+    /// The number of remembered serials.
+    ///
+    /// If more registrations end between the progress and the head, the oldest ends are noticed by
+    /// retries only.
     package static let limit = 262_144
 
     private let limit: Int
     private let state: Mutex<State>
 
-    /// Remembers `serials`, which ended in this order, and those to come.
+    /// Creates the list with `serials`, which ended in this order.
     package init(_ serials: [UInt64], limit: Int = EndedDevices.limit) {
         precondition(limit > 0)
         self.limit = limit
@@ -33,7 +35,7 @@ package final class EndedDevices: Sendable {
         self.state = Mutex(state)
     }
 
-    /// Learns what a commit appended, before anybody is answered.
+    /// Adds the ends in a commit's entries, before any caller is answered.
     package func note(_ appended: [StoredEntry]) {
         for stored in appended {
             let ended: [UInt64]
@@ -49,7 +51,7 @@ package final class EndedDevices: Sendable {
         }
     }
 
-    /// Those of `serials` that are remembered.
+    /// Returns those of `serials` that are remembered as ended.
     func among(_ serials: some Sequence<UInt64>) -> Set<UInt64> {
         state.withLock { state in
             guard !state.serials.isEmpty else { return [] }
@@ -57,10 +59,11 @@ package final class EndedDevices: Sendable {
         }
     }
 
-    /// How many have ended.
+    /// The number of registrations that have ended.
     var count: UInt64 { state.withLock { $0.count } }
 
-    /// Whether `serial` has ended since `count` had, as far as it is remembered.
+    /// Returns whether `serial` has ended since the count was `count`, as far as that is
+    /// remembered.
     func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool {
         state.withLock { ($0.serials[serial] ?? 0) > count }
     }

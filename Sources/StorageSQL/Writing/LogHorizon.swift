@@ -2,10 +2,10 @@ package import RelayModel
 package import Storage
 import Synchronization
 
-/// How far the log is durable, what was appended last, and who waits for more.
+/// The durable head of the log, the latest entries, and the tasks that wait for more.
 ///
-/// A lock, not an actor: everything is short, and the writer must be able to publish a commit from
-/// its thread before it answers the callers.
+/// It uses a lock and is not an actor, because every access is short and the writer must publish a
+/// commit from its thread before it answers the callers.
 package final class LogHorizon: Sendable {
     private struct State {
         var head: LogPosition
@@ -31,7 +31,7 @@ package final class LogHorizon: Sendable {
     /// The last durable position.
     package var head: LogPosition { state.withLock { $0.head } }
 
-    /// Why nothing is written any more, if so.
+    /// The reason why nothing is written any more; `nil` while the store is open.
     package var closed: StorageError? { state.withLock { $0.closed } }
 
     /// Publishes a commit.
@@ -48,7 +48,7 @@ package final class LogHorizon: Sendable {
         for continuation in ready { continuation.resume() }
     }
 
-    /// Ends all waiting with `error`.
+    /// Ends all waits with `error`.
     package func close(_ error: StorageError) {
         let waiters = state.withLock { state in
             if state.closed == nil { state.closed = error }
@@ -58,14 +58,15 @@ package final class LogHorizon: Sendable {
         for continuation in waiters { continuation.resume(throwing: error) }
     }
 
-    /// The entries after `position` from memory, or `nil` if the first of them is not there.
+    /// Returns the entries after `position` from memory, or `nil` if the first of them is not in
+    /// memory.
     func entries(after position: LogPosition, limit: Int) -> [LogEntry]? {
         state.withLock { state in
             position >= state.head ? [] : state.tail.entries(after: position, limit: limit)
         }
     }
 
-    /// Returns once the head is beyond `position`.
+    /// Waits until the head is beyond `position`.
     func waitForGrowth(beyond position: LogPosition) async throws {
         let id = state.withLock { state in
             state.nextWaiter += 1
@@ -85,7 +86,8 @@ package final class LogHorizon: Sendable {
         let result = state.withLock { state -> Result<Void, any Error>? in
             if state.head > waiter.position { return .success(()) }
             if let closed = state.closed { return .failure(closed) }
-            // Cancelled before it was listed: the handler found nothing to resume.
+            // The task was cancelled before the waiter was enlisted, so the handler found nothing
+            // to resume.
             if Task.isCancelled { return .failure(CancellationError()) }
             state.waiters[id] = waiter
             return nil
@@ -94,7 +96,7 @@ package final class LogHorizon: Sendable {
     }
 }
 
-/// The last entries of the log, without gaps, so that a follower does not parse what was just
+/// The latest entries of the log without gaps, so that a follower need not decode what was just
 /// written.
 struct LogTail {
     private var entries: [StoredEntry] = []
@@ -110,7 +112,8 @@ struct LogTail {
             bytes -= entries[start].bytes
             start += 1
         }
-        // Moving the rest down once per half keeps the cost of an append constant.
+        // Removing the unused first half only when it is that large keeps the amortised cost of an
+        // append constant.
         if start > entries.count / 2 {
             entries.removeFirst(start)
             start = 0

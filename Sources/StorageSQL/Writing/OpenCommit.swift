@@ -3,9 +3,9 @@ package import Storage
 
 /// A transaction that is being filled with the requests of several callers.
 ///
-/// It hands out positions: gap-free, because a request that fails gives its own back.
+/// It assigns positions without gaps, because a failed request gives its positions back.
 package struct OpenCommit {
-    /// What a request that fails goes back to.
+    /// The state to which a failed request returns.
     struct Bookmark {
         let head: LogPosition
         let appendedCount: Int
@@ -13,45 +13,46 @@ package struct OpenCommit {
 
     /// The writer's connection.
     package let db: Database
-    /// What containers may have that set nothing of their own.
+    /// The quotas of containers that set none of their own.
     let quotas: Quotas
-    /// The last position handed out.
+    /// The last assigned position.
     package private(set) var head: LogPosition
-    /// What was appended, in order.
+    /// The appended entries, in order.
     package private(set) var appended: [StoredEntry] = []
-    /// What changes in a row ask for again and again.
+    /// Rows that consecutive changes need again and again.
     private var known = KnownRows()
-    /// The statements of an append, as far as it has run them.
+    /// The prepared statements of appends, as far as they were used.
     private var statements = AppendStatements()
-    /// How many entries were appended before the request that is run.
+    /// The number of entries appended before the current request.
     private var requestStart = 0
 
-    /// Begins after `head`.
+    /// Creates a commit that continues after `head`.
     package init(_ db: Database, head: LogPosition, quotas: Quotas) {
         self.db = db
         self.quotas = quotas
         self.head = head
     }
 
-    /// The position that the next entry will have.
+    /// The position of the next entry.
     var next: LogPosition { head.next }
 
-    /// Where the commit stands.
+    /// The current state, to return to.
     var bookmark: Bookmark { Bookmark(head: head, appendedCount: appended.count) }
 
-    /// The bytes of the bodies that were appended since `bookmark`.
+    /// Returns the size of the bodies appended since `bookmark`, in bytes.
     func bytes(since bookmark: Bookmark) -> Int {
         appended.dropFirst(bookmark.appendedCount).reduce(0) { $0 + $1.bytes }
     }
 
-    /// Forgets what was appended since `bookmark`.
+    /// Discards the entries appended since `bookmark`.
     mutating func restore(_ bookmark: Bookmark) {
         head = bookmark.head
         appended.removeLast(appended.count - bookmark.appendedCount)
     }
 
-    /// Runs `body` in a savepoint; if it throws, or answers that it wants nothing kept, what it
-    /// wrote is undone.
+    /// Runs `body` in a savepoint.
+    ///
+    /// Its writes are undone if it throws or returns `keep: false`.
     mutating func attempt<Value>(
         _ body: (inout OpenCommit) throws -> (value: Value, keep: Bool)
     ) throws -> Value {
@@ -64,7 +65,8 @@ package struct OpenCommit {
             try db.cachedStatement(sql: "RELEASE attempt").execute()
             return value
         } catch {
-            // SQLite may have rolled everything back by itself; then there is no savepoint.
+            // SQLite may have rolled back the whole transaction by itself. Then there is no
+            // savepoint.
             if db.isInsideTransaction {
                 try undo(to: bookmark)
                 try db.cachedStatement(sql: "RELEASE attempt").execute()
@@ -76,15 +78,17 @@ package struct OpenCommit {
     private mutating func undo(to bookmark: Bookmark) throws {
         try db.cachedStatement(sql: "ROLLBACK TO attempt").execute()
         restore(bookmark)
-        // A statement that failed is not run again.
+        // Statements that were used in the undone part are not reused.
         statements = AppendStatements()
     }
 
-    /// Runs `request`; with a savepoint of its own, what it wrote is undone if it throws.
+    /// Runs `request`.
+    ///
+    /// With ``WriteIsolation/each``, its writes are undone if it throws.
     package mutating func run(
         _ request: WriteRequest, _ isolation: WriteIsolation
     ) throws -> @Sendable () -> Void {
-        // Only what comes from outside leaves containers and schemas as they are.
+        // Only intake requests leave containers and schemas unchanged.
         defer { if request.lane == .own { known = KnownRows() } }
         requestStart = appended.count
         return switch isolation {
@@ -93,9 +97,9 @@ package struct OpenCommit {
         }
     }
 
-    /// The number of a container.
+    /// Returns a container with its number.
     ///
-    /// - Throws: ``StorageError/unknownContainer(_:)``.
+    /// - Throws: ``StorageError/unknownContainer(_:)`` if it was never saved.
     mutating func container(_ key: ContainerKey) throws -> StoredContainer {
         if let container = known.container, container.key == key { return container }
         let container = try db.container(key)
@@ -103,15 +107,16 @@ package struct OpenCommit {
         return container
     }
 
-    /// Whether the shadow keeps the records of a type.
+    /// Returns whether the relay keeps the records of a type.
     mutating func isKept(
         _ recordType: RecordType, of container: StoredContainer
     ) throws -> Bool {
         try rules(of: recordType, in: container).isKept
     }
 
-    /// Who may read the records of a type that name no readers; of a type that the schema does not
-    /// have, everybody.
+    /// Returns who may read the records of a type that name no readers.
+    ///
+    /// Records of a type that is not in the schema are readable by everybody.
     mutating func readGrant(
         of recordType: RecordType, in container: StoredContainer
     ) throws -> ReadGrant {
@@ -133,17 +138,19 @@ package struct OpenCommit {
         return rules
     }
 
-    /// A statement that changes run one after the other: to look it up by its text costs a tenth of
-    /// what it does.
+    /// Returns a prepared statement for consecutive changes.
+    ///
+    /// Looking it up by its text would take a tenth of the time of running it.
     mutating func statement(_ which: AppendStatement) throws -> Statement {
         try statements.statement(which, of: db)
     }
 
-    /// Appends a change with the readers that it names, or else those whom the schema grants it.
+    /// Appends a change with the readers that it names, or else those whom the schema grants
+    /// access.
     ///
-    /// There is no other way for a change into the log, so that none is in it without. `text` is
-    /// what the log is to keep of it, if that was prepared; `creator` has created the record, and
-    /// is for a creation whoever makes the change.
+    /// All changes enter the log through this function, so that none lacks its readers. `text` is
+    /// the prepared text for the log, if there is one. `creator` is the creator of the record; for
+    /// a creation, the default is the user who makes the change.
     mutating func append(
         _ change: RecordChange, text: String? = nil, createdBy creator: UserID?, source: SourceName,
         isStale: Bool, in container: StoredContainer, at now: Timestamp
@@ -151,7 +158,7 @@ package struct OpenCommit {
         var change = change
         var text = text
         if change.readers == nil, change.database == .public {
-            // Who gave a record another name has not made it.
+            // A user who renamed a record has not created it.
             let isMade = change.operation == .create && change.movedFrom == nil
             let creator = creator ?? (isMade ? change.origin.userID : nil)
             change.readers = try readGrant(of: change.recordType, in: container)
@@ -183,16 +190,17 @@ package struct OpenCommit {
     }
 }
 
-/// What protects the requests of one commit from each other's failures.
+/// How the requests of one commit are protected from each other's failures.
 package enum WriteIsolation: Sendable {
-    /// Nothing: if one fails, all are undone and run again, ``each`` for itself. It spares two
-    /// statements and a copy of every page that a request changes.
+    /// No protection: if one request fails, all are undone and run again with ``each``.
+    ///
+    /// This saves two statements for each request, and a copy of every page that it changes.
     case together
-    /// A savepoint for each.
+    /// A savepoint for each request.
     case each
 }
 
-/// Rows that do not change between two requests of the intake.
+/// Rows that do not change between two intake requests.
 private struct KnownRows {
     struct RecordTypeKey: Hashable {
         let container: Int64
@@ -203,32 +211,32 @@ private struct KnownRows {
     var types: [RecordTypeKey: RecordTypeRules] = [:]
 }
 
-/// What the schema decides of each change of a type.
+/// The schema's rules for the changes of a type.
 private struct RecordTypeRules {
     let isKept: Bool
     let readGrant: ReadGrant
 }
 
-/// An entry with the size of its stored body.
+/// An entry of the log with the size of its stored body.
 package struct StoredEntry: Sendable {
     /// The entry.
     package let entry: LogEntry
-    /// The bytes of its body as it is stored.
+    /// The size of its stored body in bytes.
     package let bytes: Int
 }
 
-/// What became of one operation of a request that may ask for all or nothing.
+/// The outcome of one operation of a request that may be atomic.
 protocol EditOutcome {
-    /// Nothing: another operation of the request was refused.
+    /// The operation was not applied, because another operation of the request was refused.
     static var undone: Self { get }
     /// Whether the operation was refused.
     var isRefusal: Bool { get }
 }
 
 extension OpenCommit {
-    /// Applies the operations of a request, in order; all of them or none, if that is asked for.
+    /// Applies the operations of a request in order, and all or none of them if that is requested.
     ///
-    /// - Returns: What became of each.
+    /// - Returns: The outcome of each operation.
     mutating func apply<Edit, Outcome: EditOutcome>(
         _ edits: [Edit], _ atomicity: EditAtomicity,
         _ apply: (Edit, inout OpenCommit) throws -> Outcome

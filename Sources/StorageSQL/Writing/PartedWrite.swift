@@ -1,12 +1,12 @@
 import Synchronization
 
-/// What became of the parts of one request so far.
+/// The outcomes of a request's parts so far.
 final class PartedWrite<Rest: Sendable, Outcome: Sendable>: Sendable {
     private struct State {
         var outcomes: [[Outcome]]
-        /// What each part left for the next; `nil` if it was not run.
+        /// What each part left for the next; `nil` if the part was not run.
         var rests: [Rest?]
-        /// How many have not ended.
+        /// The number of parts that have not ended.
         var open: Int
         var failure: (any Error)?
     }
@@ -15,7 +15,9 @@ final class PartedWrite<Rest: Sendable, Outcome: Sendable>: Sendable {
     private let start: Rest
     private let answer: @Sendable (Result<[Outcome], any Error>) -> Void
 
-    /// `answer` is called once, when all `parts` have ended.
+    /// Creates the state of a request with `parts` parts.
+    ///
+    /// `answer` is called once, when all of them have ended.
     init(
         parts: Int, _ start: Rest,
         answer: @escaping @Sendable (Result<[Outcome], any Error>) -> Void
@@ -28,12 +30,14 @@ final class PartedWrite<Rest: Sendable, Outcome: Sendable>: Sendable {
         self.answer = answer
     }
 
-    /// What the parts before one have left.
+    /// Returns what the parts before a part have left.
     func rest(before index: Int) -> Rest {
         state.withLock { $0.rests[..<index].last { $0 != nil } ?? nil } ?? start
     }
 
-    /// Notes what a part came to, which the commit may still undo.
+    /// Records the outcomes of a part.
+    ///
+    /// The commit may still be undone and the part run again.
     func note(_ outcomes: [Outcome], leaving rest: Rest, of index: Int) {
         state.withLock { state in
             state.outcomes[index] = outcomes
@@ -41,7 +45,9 @@ final class PartedWrite<Rest: Sendable, Outcome: Sendable>: Sendable {
         }
     }
 
-    /// A part is durable, or has failed; the caller hears of the first failure.
+    /// Notes that a part is durable or has failed.
+    ///
+    /// The caller gets the first failure.
     func end(_ failure: (any Error)?) {
         let result: Result<[Outcome], any Error>? = state.withLock { state in
             state.open -= 1

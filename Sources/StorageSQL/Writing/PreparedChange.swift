@@ -1,13 +1,15 @@
 import RelayModel
 import Storage
 
-/// A change with the text that the log keeps of it.
+/// A change with its text for the log.
 struct PreparedChange: Sendable {
     let change: RecordChange
     let key: DedupeKey?
     let body: String
 
-    /// - Throws: `JSONContractError` if the log could not read the change again.
+    /// Prepares a change.
+    ///
+    /// - Throws: `JSONContractError` if the log could not read the change back.
     init(_ toAppend: ChangeToAppend) throws(JSONContractError) {
         change = toAppend.change
         key = toAppend.key

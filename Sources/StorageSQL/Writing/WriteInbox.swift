@@ -2,21 +2,24 @@ import RelayModel
 package import Storage
 import Synchronization
 
-/// Where requests wait for the writer: bounded, and containers take turns, so that one that writes
-/// much does not stand before another's one change.
+/// The queue of requests for the writer.
 ///
-/// The writer waits as a thread does, because it owns one. A lone request is taken at once;
-/// while several callers are writing, a commit waits until as many requests are there as the last
-/// commit had, but not longer than the delay: they were all answered at the same moment, and come
-/// again together.
+/// It is bounded, and containers take turns, so that a container with many writes does not delay
+/// another container's single change.
+///
+/// The writer owns a thread, so it waits by blocking. A lone request is taken at once. While
+/// several callers are writing, a commit waits until there are as many requests as in the last
+/// commit, but at most for the commit delay: those callers were answered at the same moment, and
+/// their next requests arrive together.
 package final class WriteInbox: Sendable {
     private struct State {
         var waiting = WriteLines()
         var contention = Contention()
-        /// How many requests must wait before the writer is woken; 0 if it does not sleep.
+        /// The number of waiting requests at which the writer is woken; 0 if it is not asleep.
         var wakeAt = 0
         var closed: StorageError?
-        /// Nothing more comes, and nobody reads any more: the writer may end.
+        /// Whether no more requests are accepted, so that the writer may end when the queue is
+        /// empty.
         var isEnding = false
     }
 
@@ -25,7 +28,9 @@ package final class WriteInbox: Sendable {
     private let settings: StoreSettings
     private let elapsed: @Sendable () -> Duration
 
-    /// `now` tells who wrote lately.
+    /// Creates a queue.
+    ///
+    /// `now` is the clock that tells which containers wrote recently.
     package init(
         settings: StoreSettings,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
@@ -35,7 +40,7 @@ package final class WriteInbox: Sendable {
         elapsed = { began.duration(to: now()) }
     }
 
-    /// Takes requests of one line in, one behind the other and all or none, or says why not.
+    /// Accepts all requests of one line in order, or returns why none of them is accepted.
     package func submit(_ requests: [WriteRequest]) -> StorageError? {
         let (refusal, wakes) = state.withLock { state -> (StorageError?, Bool) in
             if let closed = state.closed { return (closed, false) }
@@ -52,8 +57,8 @@ package final class WriteInbox: Sendable {
         return refusal
     }
 
-    /// Sleeps until there is something to write, and takes what one commit shall hold; `nil` once
-    /// the inbox is at its end and empty.
+    /// Waits until there is something to write, and returns the requests for one commit, or `nil`
+    /// once the queue has ended and is empty.
     package func nextBatch(after lastCount: Int) -> [WriteRequest]? {
         while true {
             let isEmpty = state.withLock { state in
@@ -73,7 +78,9 @@ package final class WriteInbox: Sendable {
         }
     }
 
-    /// Answers all that waits with `error`, without writing it; what comes after that waits again.
+    /// Answers all waiting requests with `error` without writing them.
+    ///
+    /// Later requests are accepted again.
     package func turnAway(_ error: StorageError) {
         let waiting = state.withLock { state in
             defer { state.waiting = WriteLines() }
@@ -82,17 +89,19 @@ package final class WriteInbox: Sendable {
         for request in waiting { request.fail(error) }
     }
 
-    /// Whether several containers wrote lately.
+    /// Whether several containers wrote recently.
     package var isContended: Bool { state.withLock { $0.contention.isContended(at: elapsed()) } }
 
-    /// Refuses requests from now on with `error`; those that wait are still taken.
+    /// Refuses requests from now on with `error`.
+    ///
+    /// Waiting requests are still written.
     package func refuse(_ error: StorageError) {
         state.withLock { state in
             if state.closed == nil { state.closed = error }
         }
     }
 
-    /// Refuses requests from now on with `error`, and ends the writer once nothing waits.
+    /// Refuses requests from now on with `error`, and ends the writer when nothing waits.
     package func end(_ error: StorageError) {
         refuse(error)
         let wakes = state.withLock { state in
@@ -103,11 +112,11 @@ package final class WriteInbox: Sendable {
         if wakes { wakeUps.signal() }
     }
 
-    /// Whether nothing more comes.
+    /// Whether no more requests are accepted.
     package var isEnding: Bool { state.withLock { $0.isEnding } }
 
     private func overload(of requests: [WriteRequest], _ state: State) -> StorageError? {
-        // What is larger than the bound goes alone.
+        // A request larger than the limit is accepted only if nothing else waits.
         guard let request = requests.first, !state.waiting.isEmpty else { return nil }
         let asked = (
             changes: requests.reduce(0) { $0 + $1.changes },
@@ -125,8 +134,8 @@ package final class WriteInbox: Sendable {
         }
         guard request.lane == .intake, let own = state.waiting.besideOthers(request.container)
         else { return nil }
-        // While others wait too, nobody has more than what is left: so there is always something
-        // left, and nobody needs to know how many the others are.
+        // While others wait too, no container may have more than what is left of the limit. So
+        // there is always something left, without counting the other containers.
         if own.changes + asked.changes > changes || own.bytes + asked.bytes > bytes {
             let waiting = Counted.text(
                 own.changes, "change of the container is", "changes of the container are")
@@ -156,7 +165,7 @@ package final class WriteInbox: Sendable {
             defer { state.wakeAt = 0 }
             return state.wakeAt == 0
         }
-        // Somebody signalled between the time-out and here: the signal must not be left over.
+        // A signal came between the time-out and this point. It must be consumed.
         if wasSignalled { wakeUps.wait() }
     }
 }

@@ -2,9 +2,9 @@ import RelayModel
 import Storage
 
 /// The requests that wait for the writer: a line for each container and one for the relay itself,
-/// and the lines in turns.
+/// which take turns.
 struct WriteLines: Sendable {
-    /// The changes of one line before the next has its turn.
+    /// The number of changes of one line before the next line has its turn.
     ///
     /// Eight turns fill a commit of the usual size.
     static let changesPerTurn = 32
@@ -15,24 +15,24 @@ struct WriteLines: Sendable {
         var bytes = 0
     }
 
-    /// Whose line it is; `nil` is the relay's own.
+    /// The lines by container; `nil` is the relay's own line.
     private var lines: [ContainerKey?: Line] = [:]
-    /// The lines that are not empty, the next one first.
+    /// The keys of the lines that are not empty, the next one first.
     private var turns: [ContainerKey?] = []
-    /// How many requests wait.
+    /// The number of waiting requests.
     private(set) var count = 0
-    /// How many changes they hold.
+    /// The number of changes in them.
     private(set) var changes = 0
-    /// About how many bytes they hold.
+    /// The approximate number of bytes in them.
     private(set) var bytes = 0
 
-    /// Whether nothing waits.
+    /// Whether no request waits.
     var isEmpty: Bool { count == 0 }
 
-    /// All that waits, each line in its order.
+    /// All waiting requests, each line in its order.
     var all: [WriteRequest] { lines.values.flatMap(\.requests) }
 
-    /// Lets a request stand at the end of its line.
+    /// Appends a request to its line.
     mutating func append(_ request: WriteRequest) {
         if lines[request.container] == nil { turns.append(request.container) }
         lines[request.container, default: Line()].requests.append(request)
@@ -43,15 +43,15 @@ struct WriteLines: Sendable {
         bytes += request.bytes
     }
 
-    /// What waits for a container; `nil` if no other container waits for anything.
+    /// Returns what waits for a container, or `nil` if no other container has waiting requests.
     func besideOthers(_ container: ContainerKey?) -> (changes: Int, bytes: Int)? {
         let isBesideOthers = lines.keys.contains { $0 != nil && $0 != container }
         guard isBesideOthers else { return nil }
         return lines[container].map { ($0.changes, $0.bytes) } ?? (0, 0)
     }
 
-    /// Takes out what one commit shall hold: line by line, each in its order, until there are
-    /// `wanted` changes or nothing waits.
+    /// Removes and returns the requests for one commit: line by line, each in its order, until
+    /// there are `wanted` changes or nothing waits.
     mutating func take(changes wanted: Int) -> [WriteRequest] {
         var batch: [WriteRequest] = []
         var taken = 0

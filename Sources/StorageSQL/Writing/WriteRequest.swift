@@ -1,41 +1,45 @@
 package import RelayModel
 import Storage
 
-/// What one caller wants written: a closure that is run inside a commit, and an answer after it.
+/// A write request of one caller: a closure that runs inside a commit, and an answer after it.
 package struct WriteRequest: Sendable {
-    /// Who is refused first when much is waiting.
+    /// The priority: which requests are refused first when much is waiting.
     package enum Lane: Sendable, Hashable {
-        /// What comes from outside, and can come again later.
+        /// Input from outside, which can be sent again later.
         case intake
-        /// What the relay owes: settling, claims, edits. It has room that intake may not use.
+        /// The relay's own work: settling, claims, edits.
+        ///
+        /// It may use more of the queue than intake.
         case own
     }
 
     /// The lane.
     package let lane: Lane
-    /// The container for which it is written, which takes turns with the others.
+    /// The container that the write is for, which takes turns with the others.
     ///
-    /// `nil` is the relay itself, which takes its turn as one more.
+    /// `nil` is the relay itself, which takes turns like a container.
     package let container: ContainerKey?
-    /// How many changes it holds, at least 1.
+    /// The number of changes in the request, at least 1.
     package let changes: Int
-    /// About how many bytes it holds.
+    /// The approximate size of the request in bytes.
     package let bytes: Int
-    /// Whether a caller hears of its end; the parts of one request but the last answer nobody, and
-    /// bring no new one.
-    package let answersCaller: Bool
-    /// Writes, and returns what answers the caller once all is durable.
+    /// Whether a caller waits for this request.
     ///
-    /// It may be run again in another commit if the first one did not succeed.
+    /// Only the last part of a request has a caller, so the end of the others brings no new
+    /// request.
+    package let answersCaller: Bool
+    /// Writes, and returns the closure that answers the caller once everything is durable.
+    ///
+    /// It may run again in another commit if the first one fails.
     package let perform: @Sendable (inout OpenCommit) throws -> @Sendable () -> Void
     /// Answers the caller with an error.
     package let fail: @Sendable (any Error) -> Void
 
-    /// For how many changes an edit of a subscription or a record counts, by the time that both
-    /// take the writer.
+    /// The number of changes that an edit of a subscription or record counts as, according to the
+    /// writer's time for both.
     static let changesPerEdit = 4
 
-    /// Makes a request.
+    /// Creates a request.
     package init(
         lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, answersCaller: Bool = true,
         perform: @escaping @Sendable (inout OpenCommit) throws -> @Sendable () -> Void,
