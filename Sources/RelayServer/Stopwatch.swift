@@ -1,4 +1,4 @@
-/// Measures a stretch on any clock.
+/// A running measurement of elapsed time on any clock.
 struct Stopwatch: Sendable {
     let elapsed: @Sendable () -> Duration
 }

@@ -2,20 +2,22 @@ import FoundationEssentials
 import Platform
 package import RelayModel
 
-/// The clocks and the chance of a running relay; everything else gets them handed in.
+/// The clocks and the source of randomness of a running relay.
+///
+/// Everything else receives them through its initialiser.
 package struct World: Sendable {
     /// The time of day.
     package var now: @Sendable () -> Timestamp
-    /// Measures waits.
+    /// The clock that measures waits.
     package var clock: any Clock<Duration>
-    /// Chance that cannot be foreseen.
+    /// A generator of unpredictable random numbers.
     package var generator: any RandomNumberGenerator & Sendable
-    /// What the machine is called, for people.
+    /// The name of the machine, for display.
     package var machine: String
-    /// Which Belfry it is, for people.
+    /// The version of Belfry, for display.
     package var version = "development"
 
-    /// Collects clocks and chance.
+    /// Creates a world from its clocks and its source of randomness.
     package init(
         now: @escaping @Sendable () -> Timestamp, clock: any Clock<Duration>,
         generator: any RandomNumberGenerator & Sendable, machine: String = "localhost"
@@ -26,7 +28,7 @@ package struct World: Sendable {
         self.machine = machine
     }
 
-    /// The real world.
+    /// The real clocks and the system's source of randomness.
     package static let real = World(
         now: {
             let (seconds, nanoseconds) = timeOfDay()

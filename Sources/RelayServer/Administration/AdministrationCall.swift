@@ -1,16 +1,19 @@
 import RelayModel
 
-/// One administrative call, described once: the route answers it, the command makes it and shows
-/// what it answers, and the OpenAPI document says it to everybody else.
+/// The only description of one administrative call.
+///
+/// The server's route, the `belfry` command that makes the call and shows its answer, and the
+/// OpenAPI document are all made from it.
 package struct AdministrationCall: Sendable {
-    /// The path of everything of one container.
+    /// The path prefix of the calls about one container.
     static let container = "/admin/1/containers/{container}/{environment}"
 
-    /// What a call is sent.
+    /// The request body of a call.
     struct Body: Sendable {
         let form: JSONForm
         let example: JSONValue?
-        /// The members that it may have; `nil` if something else says so.
+        /// The member names that the body may have; `nil` if this description does not restrict
+        /// them.
         let members: [String]?
 
         static func members(_ members: [JSONForm.Member], example: JSONValue? = nil) -> Body {
@@ -22,7 +25,7 @@ package struct AdministrationCall: Sendable {
         }
     }
 
-    /// What a call answers.
+    /// One possible answer of a call.
     struct Answer: Sendable {
         let status: Int
         let description: String
@@ -35,11 +38,11 @@ package struct AdministrationCall: Sendable {
         }
     }
 
-    /// The list in an answer, as commands show it.
+    /// The list in an answer, as the commands show it.
     package struct List: Sendable {
-        /// The member that has the rows.
+        /// The member that contains the rows.
         package let member: String
-        /// The columns.
+        /// The columns that the commands show.
         package let columns: [AdministrationColumn]
 
         package init(member: String, columns: [AdministrationColumn]) {
@@ -48,24 +51,24 @@ package struct AdministrationCall: Sendable {
         }
     }
 
-    /// The method, in capitals.
+    /// The HTTP method, in capitals.
     package let method: String
     /// The path, with `{name}` for its variable parts.
     package let path: String
-    /// What it does, for people.
+    /// A summary of what the call does, for people.
     let summary: String
-    /// The parameters after the question mark.
+    /// The query parameters.
     let query: [JSONForm.Member]
-    /// What it is sent.
+    /// The request body; `nil` if the call takes none.
     let body: Body?
-    /// What it answers: success, and what is worth saying besides.
+    /// The possible answers: the successful one, and others that need a description.
     let answers: [Answer]
-    /// The list in its answer, if it has one.
+    /// The list in the answer; `nil` if the answer has none.
     package let list: List?
-    /// What it does: unless said otherwise GET reads, and everything else may change something.
+    /// Whether the call reads or may change something; by default, only GET reads.
     let effect: RelayRoute.Effect
 
-    /// Describes a call.
+    /// Creates the description of a call.
     init(
         _ method: String, _ path: String, _ summary: String, query: [JSONForm.Member] = [],
         body: Body? = nil, answers: [Answer] = [Answer(200, .object)], list: List? = nil,
@@ -81,14 +84,18 @@ package struct AdministrationCall: Sendable {
         self.list = list
     }
 
-    /// Whether it is about what one store keeps, and not about a container, which says by itself
-    /// where it lies, nor about who asks.
+    /// Whether the call is about the contents of one store, so that it may name a shard.
+    ///
+    /// A call about a container needs no shard parameter, because the container determines the
+    /// shard. A call about the caller alone has none either.
     private static func isOfShard(_ path: String) -> Bool {
         !path.hasPrefix(container) && !own.contains { path.hasPrefix($0) }
     }
 
-    /// Describes a call that lists; `next` is the member with which one goes on, and `besides`
-    /// what else is said of the whole.
+    /// Creates the description of a call that lists rows.
+    ///
+    /// `next` is the member from which the caller continues the list, and `besides` are further
+    /// members of the answer.
     init<Element>(
         listing member: String, _ row: AdministrationRow<Element>, at path: String,
         _ summary: String, query: [JSONForm.Member] = [], next: JSONForm.Member? = nil,
@@ -103,7 +110,7 @@ package struct AdministrationCall: Sendable {
 
     // MARK: The route
 
-    /// The answer of a call that lists; `next` is where one goes on.
+    /// Returns the answer of a call that lists rows; `next` is where the list continues.
     func answer(
         _ rows: [JSONObject], next: (name: String, value: JSONValue)? = nil,
         besides: JSONObject = [:]
@@ -115,7 +122,8 @@ package struct AdministrationCall: Sendable {
         return RelayAnswer(json: .object(answer))
     }
 
-    /// The body of `request`, which has no other members than the call says.
+    /// Returns the body of `request` after checking that it has only the members of the
+    /// description.
     ///
     /// - Throws: As ``RelayRequest/jsonBody()``, and `JSONContractError` for an unknown member.
     func body(of request: RelayRequest) throws -> JSONReader {
@@ -126,11 +134,11 @@ package struct AdministrationCall: Sendable {
 
     // MARK: The command
 
-    /// Whether it may name the shard whose store is asked.
+    /// Whether the call may name the shard whose store answers.
     package var takesShard: Bool { query.contains { $0.name == JSONForm.Member.shard.name } }
 
-    /// The target of a request: the path with its variable parts, and the parameters that have a
-    /// value.
+    /// Returns the request target: the path with its variables filled in, and the query parameters
+    /// that have a value.
     package func target(
         _ parts: [String: String] = [:], query: [(String, String?)] = []
     ) -> String {
@@ -154,7 +162,7 @@ package struct AdministrationCall: Sendable {
 }
 
 extension AdministrationCall {
-    /// Every call, in the order of the documentation.
+    /// All calls, in the order of the documentation.
     package static let all: [AdministrationCall] = [
         overview, signIn, showSession, signOut, createSessionCode, showConsole, showSeries,
         showAttention, showContainerAttention, listPhones, summarizeContainer, listUsers,

@@ -1,10 +1,9 @@
 import RelayModel
 
-//  The calls that the console's pages make besides everybody's: who is signed in, and what the
-//  relay is.
+// The calls that only the console's pages make: who is signed in, and what this relay is.
 
 extension AdministrationCall {
-    /// Paths that are about the caller alone.
+    /// Path prefixes of the calls that are about the caller alone.
     static let own = ["/admin/1/session", "/admin/1/console"]
 
     private static let caller: [JSONForm.Member] = [

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-//  The calls about one container: its settings, keys, sources, schema, and who may sign in.
+// The calls about one container: its settings, keys, sources, schema, and user sign-in.
 
 extension AdministrationCall {
     package static let listContainers = AdministrationCall(
@@ -29,7 +29,7 @@ extension AdministrationCall {
         "PATCH", container, "Change the settings that are given.",
         body: .members(settings, example: ["expirationSeconds": 3600]))
 
-    /// What can be set of a container.
+    /// The members of a container's settings.
     static let settings: [JSONForm.Member] = [
         .maybe("topics", .list(of: .text)), .maybe("apns", .object.orNull()),
         .maybe("userTokens", .object.orNull()), .maybe("expirationSeconds", .count),

@@ -1,8 +1,8 @@
 import RelayModel
 import Storage
 
-//  The calls about what is in a container: subscriptions, devices, changes, notifications, and
-//  what waits.
+// The calls about the contents of a container: subscriptions, devices, changes, notifications,
+// retries and dead letters.
 
 extension AdministrationCall {
     // MARK: Subscriptions and their index
@@ -229,7 +229,10 @@ extension AdministrationCall {
         "List deliveries that wait for their next attempt, those of the newest changes first.",
         query: deliveryFilter + [.before, .limit], next: .before)
 
-    /// What lists of deliveries are narrowed by: names of subscriptions and devices are a user's.
+    /// The parameters that filter lists of deliveries.
+    ///
+    /// `subscription` and `device` need `user` too, because their names are unique only for one
+    /// user.
     private static let deliveryFilter: [JSONForm.Member] = [
         .user, .subscription, .device, .recordType, .record, .reason,
     ]

@@ -99,7 +99,8 @@ extension AdministrationCall {
             .maybe("deviceSerial", .count), .maybe("state", .words(of: DeliveryStanding.self)),
         ] + ofContainer + [.before, .limit], next: .before)
 
-    /// What narrows by names, which are those of one container.
+    /// The parameters that filter by name; they need the container, because names are unique only
+    /// within one.
     private static let ofContainer: [JSONForm.Member] = [
         .maybe("container", .name), .maybe("environment", .words(of: ContainerEnvironment.self)),
         .user, .subscription, .device, .recordType, .record,

@@ -1,34 +1,34 @@
 import RelayModel
 import Storage
 
-/// What answers one administrative call.
+/// The route that answers one administrative call.
 ///
-/// The calls are for the operator's own hands and for `belfry`'s commands. They have their own
-/// token, and by default their own listener on the loopback interface.
+/// The operator and the `belfry` commands make these calls. The calls have a token of their own,
+/// and by default their own listener on the loopback interface.
 struct AdministrationRoute: Sendable {
-    /// What answers a call that was let in.
+    /// The function that answers an admitted call.
     typealias Respond = @Sendable (RelayRequest, Administrator) async throws -> RelayAnswer
 
-    /// What a caller may prove itself by.
+    /// The credentials that a call accepts.
     enum Credentials: Sendable, Hashable {
-        /// A token, or the cookie of a session that was begun with one.
+        /// A token, or the cookie of a session that was started with one.
         case tokenOrSession
-        /// A token, or a code that counts once: for what begins a session.
+        /// A token, or a code that can be used once; for the call that starts a session.
         case tokenOrCode
     }
 
     /// The call.
     let call: AdministrationCall
-    /// How much of its body is held.
+    /// The size limit of the call's body.
     let bodyLimit: RelayRoute.BodyLimit
-    /// How long it may take.
+    /// How long the call may take.
     let patience: RelayRoute.Patience
-    /// What its caller proves itself by.
+    /// The credentials that the call accepts.
     let credentials: Credentials
-    /// What answers it.
+    /// The function that answers the call.
     let respond: Respond
 
-    /// Answers a call.
+    /// Creates a route whose answer depends on the caller's token.
     init(
         _ call: AdministrationCall, bodyLimit: RelayRoute.BodyLimit = .request,
         patience: RelayRoute.Patience = .prompt, by credentials: Credentials = .tokenOrSession,
@@ -41,7 +41,7 @@ struct AdministrationRoute: Sendable {
         self.respond = respond
     }
 
-    /// Answers a call to which it is all the same whose token makes it.
+    /// Creates a route whose answer does not depend on the caller's token.
     init(
         _ call: AdministrationCall, bodyLimit: RelayRoute.BodyLimit = .request,
         patience: RelayRoute.Patience = .prompt, respond: @escaping RelayRoute.Respond
@@ -51,10 +51,10 @@ struct AdministrationRoute: Sendable {
             respond: { request, _ in try await respond(request) })
     }
 
-    /// The route for those tokens that may make the call.
+    /// Returns the HTTP route, which admits only tokens that may make the call.
     func admitted(by access: AdministrationAccess) -> RelayRoute {
         let need = AdministrationNeed(of: call)
-        // What is held or watched waits for most of its time, and has bounds of its own.
+        // A held or watched call spends most of its time waiting, and has limits of its own.
         let respond = patience == .prompt ? access.inTurn(self.respond) : self.respond
         return RelayRoute(
             .administration, call.method, call.path, bodyLimit: bodyLimit, patience: patience,
@@ -75,9 +75,9 @@ struct AdministrationRoute: Sendable {
 struct AdministrationToken: Sendable {
     private let expected: String
 
-    /// Expects the token of the configuration.
+    /// Creates the token from the configuration's `admin.token`.
     ///
-    /// - Throws: ``AuthenticationRefusal`` if there is none, which closes the surface.
+    /// - Throws: ``AuthenticationRefusal`` if it is not set; this closes the surface.
     init(_ expected: String?) throws(AuthenticationRefusal) {
         guard let expected else {
             throw .notAllowed("the administrative surface is closed: admin.token is not set")
@@ -85,21 +85,21 @@ struct AdministrationToken: Sendable {
         self.expected = expected
     }
 
-    /// Whether the request has this token.
+    /// Returns whether the request has this token.
     ///
-    /// - Throws: ``AuthenticationRefusal`` if it has none at all.
+    /// - Throws: ``AuthenticationRefusal`` if the request has no token.
     func matches(_ request: RelayRequest) throws(AuthenticationRefusal) -> Bool {
         Secrets.matches(try text(of: request), verifier: Secrets.verifier(of: expected))
     }
 
-    /// Whether this is the token's verifier.
+    /// Returns whether `verifier` is this token's verifier.
     func hasVerifier(_ verifier: String) -> Bool {
         ConstantTime.equal(verifier.utf8, Secrets.verifier(of: expected).utf8)
     }
 
-    /// The token that the request has.
+    /// Returns the token of the request.
     ///
-    /// - Throws: ``AuthenticationRefusal`` if it has none.
+    /// - Throws: ``AuthenticationRefusal`` if the request has none.
     func text(of request: RelayRequest) throws(AuthenticationRefusal) -> String {
         guard let value = request.header("Authorization"),
             value.lowercased().hasPrefix("bearer ")
@@ -108,16 +108,16 @@ struct AdministrationToken: Sendable {
     }
 }
 
-/// A table of administrative calls.
+/// A group of administrative calls with their routes.
 protocol AdministrationTable: Sendable {
-    /// The calls.
+    /// The routes of the calls.
     var routes: [AdministrationRoute] { get }
 }
 
 extension RelayRequest {
-    /// The parameter `limit`, 1 to 1000, 100 unless given.
+    /// Returns the parameter `limit`, 1 to 1000; 100 if it is not given.
     ///
-    /// - Throws: 400 if it is something else.
+    /// - Throws: 400 if it is anything else.
     func limit() throws(APIError) -> Int {
         guard let text = query["limit"] else { return 100 }
         guard let limit = Int(text), (1...1000).contains(limit) else {
@@ -126,9 +126,9 @@ extension RelayRequest {
         return limit
     }
 
-    /// A parameter that is a number from 0; `nil` if it is not given.
+    /// Returns a parameter that is a non-negative integer; `nil` if it is not given.
     ///
-    /// - Throws: 400 if it is something else.
+    /// - Throws: 400 if it is anything else.
     func number(_ name: String) throws(APIError) -> UInt64? {
         guard let text = query[name] else { return nil }
         guard let number = UInt64(text) else {
@@ -138,9 +138,9 @@ extension RelayRequest {
         return number
     }
 
-    /// A parameter that is a name; `nil` if it is not given.
+    /// Returns a parameter that is an identifier; `nil` if it is not given.
     ///
-    /// - Throws: 400 if it is not one.
+    /// - Throws: 400 if it is not a valid identifier.
     func parameter<Identifier: ValidatedIdentifier>(
         _ name: String, as type: Identifier.Type = Identifier.self
     ) throws(APIError) -> Identifier? {
@@ -152,9 +152,9 @@ extension RelayRequest {
         return identifier
     }
 
-    /// A number in the path.
+    /// Returns a variable of the path that is a non-negative integer.
     ///
-    /// - Throws: 400 if it is none.
+    /// - Throws: 400 if it is not.
     func pathNumber(_ name: String) throws(APIError) -> UInt64 {
         let text = parameters[name] ?? ""
         guard let number = UInt64(text) else {

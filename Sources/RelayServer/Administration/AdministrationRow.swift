@@ -1,28 +1,28 @@
 import RelayModel
 
-/// One kind of thing in administrative answers: what its members are made of, and the columns in
-/// which commands show it.
+/// The form of one kind of row in administrative answers: its members, and the columns in which
+/// commands show it.
 struct AdministrationRow<Element>: Sendable {
-    /// One member.
+    /// One member of the row, with the function that reads its value from an element.
     struct Member: Sendable {
         let member: JSONForm.Member
         let value: @Sendable (Element) -> JSONValue?
 
-        /// A member that every row has.
+        /// Creates a member that every row has.
         static func always(
             _ name: String, _ form: JSONForm, _ value: @escaping @Sendable (Element) -> JSONValue
         ) -> Member {
             Member(member: .always(name, form), value: value)
         }
 
-        /// A member that is left out where there is nothing to say.
+        /// Creates a member that a row omits when it has no value.
         static func maybe(
             _ name: String, _ form: JSONForm, _ value: @escaping @Sendable (Element) -> JSONValue?
         ) -> Member {
             Member(member: .maybe(name, form), value: value)
         }
 
-        /// The same member of something that has an element in it.
+        /// Returns this member for a larger value that contains the element.
         func of<Whole>(
             _ part: @escaping @Sendable (Whole) -> Element
         ) -> AdministrationRow<Whole>.Member {
@@ -30,13 +30,13 @@ struct AdministrationRow<Element>: Sendable {
         }
     }
 
-    /// What the row looks like.
+    /// The JSON Schema of the row.
     let form: JSONForm
-    /// How tables show it.
+    /// The columns of a table of rows.
     let columns: [AdministrationColumn]
     private let make: @Sendable (Element) -> JSONObject
 
-    /// A row of described members.
+    /// Creates a row from described members.
     init(_ members: [Member], columns: [AdministrationColumn]) {
         form = .members(members.map(\.member))
         self.columns = columns
@@ -47,7 +47,7 @@ struct AdministrationRow<Element>: Sendable {
         }
     }
 
-    /// A row that something else describes.
+    /// Creates a row whose form is described elsewhere.
     init(
         _ form: JSONForm, columns: [AdministrationColumn],
         _ make: @escaping @Sendable (Element) -> JSONObject
@@ -57,18 +57,18 @@ struct AdministrationRow<Element>: Sendable {
         self.make = make
     }
 
-    /// The row of `element`.
+    /// Returns the JSON of `element`.
     func json(_ element: Element) -> JSONObject { make(element) }
 }
 
 /// A column of a table: its title, and the path of its value in a row.
 package struct AdministrationColumn: Sendable, Hashable {
-    /// The title, in small letters.
+    /// The title, in lower case.
     package let title: String
-    /// The names of members, each within the one before.
+    /// The path of the value: the names of nested members, the outermost first.
     package let path: [String]
 
-    /// Names a column by its title and its path, with dots.
+    /// Creates a column from its title and its path, whose names are separated by dots.
     package init(_ title: String, _ path: String) {
         self.title = title
         self.path = path.split(separator: ".").map(String.init)

@@ -13,7 +13,7 @@ enum AdministrationRows {
         ]
     ) { $0.shown }
 
-    /// A key without what verifies it, except for public keys.
+    /// An access key without its verifier; a public key is shown.
     static let accessKey = AdministrationRow<AccessKey>(
         [
             .always("id", .text) { .string($0.id) },
@@ -30,7 +30,7 @@ enum AdministrationRows {
             .init("created", "createdAt"), .init("revoked", "revokedAt"),
         ])
 
-    /// A token without what verifies it.
+    /// An administrative token without its verifier.
     static let adminToken = AdministrationRow<AdminToken>(
         [
             .always("id", .text) { .string($0.id) },
@@ -66,7 +66,7 @@ enum AdministrationRows {
             .init("code", "code"),
         ])
 
-    /// A source as its definition says, and where to post.
+    /// A change source: its definition, and the URL to post to.
     static let source = AdministrationRow<JSONObject>(
         .object,
         columns: [
@@ -95,7 +95,7 @@ enum AdministrationRows {
             .init("status", "status"), .init("reason", "reason"), .init("request", "requestID"),
         ])
 
-    /// A subscription as its owner sees it, with whose it is.
+    /// A subscription as its owner sees it, together with the owner.
     static let subscription = AdministrationRow<JSONObject>(
         .component("SavedSubscription").and([
             .always("serial", .text), .always("database", .text),
@@ -140,7 +140,7 @@ enum AdministrationRows {
             .init("registered", "registeredAt"), .init("held", "held"),
         ])
 
-    /// A change of the log; edits of subscriptions and devices are shown elsewhere.
+    /// A change of the log; edits of subscriptions and devices have lists of their own.
     static let change = AdministrationRow<
         (
             position: LogPosition, appendedAt: Timestamp, source: SourceName, change: RecordChange,
@@ -210,7 +210,7 @@ enum AdministrationRows {
             .init("revoked", "revokedAt"),
         ])
 
-    /// A notification as its user sees it, with where it stands in the inbox.
+    /// A notification as its user sees it, together with its position in the inbox.
     static let notification = AdministrationRow<StoredNotification>(
         .object,
         columns: [

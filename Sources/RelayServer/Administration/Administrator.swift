@@ -2,22 +2,23 @@ import Logging
 import RelayModel
 import Storage
 
-/// Who makes an administrative call, and what that token may do.
+/// The caller of an administrative call, with the rights of its token.
 struct Administrator: Sendable, Hashable {
-    /// What the audit log calls the token.
+    /// The name of the token in the audit log.
     let label: String
-    /// Whether it is the token of the configuration, which alone may hand out others.
+    /// Whether the token is the configuration's `admin.token`; only that one may create others.
     let isMain: Bool
-    /// Whether it may change anything.
+    /// Whether the token may make calls that change something.
     let mayChange: Bool
-    /// The container that it is good for; `nil` for all of them.
+    /// The container that the token is limited to; `nil` if it is valid for all containers.
     let container: ContainerKey?
-    /// The token's verifier, by which a session finds it again.
+    /// The verifier of the token; a session uses it to look the token up again.
     let verifier: String
-    /// The session of the console that makes the call in the token's place, if one does.
+    /// The console session that makes the call on behalf of the token; `nil` if the token itself
+    /// does.
     var session: ConsoleSession?
 
-    /// The token of the configuration, by its verifier.
+    /// Returns the caller that has the configuration's token.
     static func main(_ verifier: String) -> Administrator {
         Administrator(
             label: "admin.token", isMain: true, mayChange: true, container: nil, verifier: verifier)
@@ -40,14 +41,16 @@ struct Administrator: Sendable, Hashable {
     }
 }
 
-/// What an administrative call needs: made of its path and of what it does, so that a call that is
-/// added needs the most until it says that it needs less.
+/// The rights that an administrative call needs.
+///
+/// They follow from the call's path and effect, so a new call needs the strongest rights unless its
+/// description says otherwise.
 struct AdministrationNeed: Sendable, Hashable {
-    /// Whether it only reads.
+    /// Whether the call only reads.
     let effect: RelayRoute.Effect
-    /// Whether everything that it touches belongs to the container that its path names.
+    /// Whether everything that the call touches belongs to the container in its path.
     let isOfContainer: Bool
-    /// Whether it is about the caller alone, and so every token may make it.
+    /// Whether the call is about the caller alone, so that every token may make it.
     let isOwn: Bool
 
     init(of call: AdministrationCall) {
@@ -58,7 +61,7 @@ struct AdministrationNeed: Sendable, Hashable {
             || call.path.hasPrefix(AdministrationCall.container + "/")
     }
 
-    /// Lets `administrator` make the call `request`.
+    /// Checks that `administrator` may make the call `request`.
     ///
     /// - Throws: ``AuthenticationRefusal/notAllowed(_:)`` that says what the token lacks.
     func check(
@@ -84,7 +87,7 @@ struct AdministrationNeed: Sendable, Hashable {
     }
 }
 
-/// Lets administrative calls in, and notes what was done.
+/// Admits administrative calls, and writes the audit log.
 struct AdministrationAccess: Sendable {
     /// The token of the configuration; `nil` closes the surface.
     let expected: String?
@@ -93,19 +96,21 @@ struct AdministrationAccess: Sendable {
     let cookie: ConsoleCookie
     let turnstile: Turnstile
     let logger: Logger
-    /// What a call may name as its shard.
+    /// The check of the shard that a call may name.
     let shard: ShardParameter
-    /// Where calls with tokens of one container wait for each other.
+    /// The queue in which the calls of one container's tokens wait for each other.
     let line: ReaderLine
-    /// Answers those of them that have long bodies.
+    /// The executor of those calls that have long bodies.
     let bodies: LongBodies
 
-    /// Answers what a token of one container asks for when it is the container's turn: a list may
-    /// look through much of the log, and what one container's tokens ask for at the same time must
-    /// not take all the processors.
+    /// Returns a responder that makes the calls of one container's tokens wait for each other.
     ///
-    /// A long body may name fifty thousand dead letters, or a schema of twenty thousand fields: two
-    /// of these at a time would be all the processors of a small machine.
+    /// A list may search much of the log, and simultaneous calls of one container's tokens must not
+    /// take all processors.
+    ///
+    /// A long body may name fifty thousand dead letters, or contain a schema of twenty thousand
+    /// fields. Two of these at a time would take all processors of a small machine, so `bodies`
+    /// works them one after the other.
     func inTurn(
         _ respond: @escaping AdministrationRoute.Respond
     ) -> AdministrationRoute.Respond {
@@ -121,19 +126,19 @@ struct AdministrationAccess: Sendable {
         }
     }
 
-    /// Says whose token a request has, as soon as its head is there.
+    /// Returns the caller of a request as soon as its head has arrived.
     ///
-    /// Tokens are compared when it is their turn, so that nobody guesses many. A session's secret
-    /// cannot be guessed, and one that has ended is no guess.
+    /// Comparisons of tokens wait for their turn, so that a client cannot guess many. Sessions do
+    /// not: a session's secret is too long to guess, and an ended session is not a guess.
     ///
-    /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it, and 429.
+    /// - Throws: ``AuthenticationRefusal`` that says what is wrong with the credential, and 429.
     func admit(
         _ request: RelayRequest, by credentials: AdministrationRoute.Credentials
     ) async throws -> Administrator {
         if credentials == .tokenOrSession, let secret = cookie.secret(in: request) {
             return try await administrator(signedInBy: secret, request)
         }
-        // A request without any token is no guess.
+        // A request without a token is not a guess, so it must not count as one.
         _ = try AdministrationToken(expected).text(of: request)
         return try await turnstile.judge(
             request.peer, wrong: AuthenticationRefusal.self
@@ -142,10 +147,11 @@ struct AdministrationAccess: Sendable {
         }
     }
 
-    /// Whose token a whole request has: while its body came that may have been revoked, or the
-    /// session have ended.
+    /// Checks the caller again once the whole request is there.
     ///
-    /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it.
+    /// The token may have been revoked, or the session may have ended, while the body arrived.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` that says what is wrong with the credential.
     func current(
         _ known: Administrator, of request: RelayRequest
     ) async throws -> Administrator {
@@ -156,7 +162,7 @@ struct AdministrationAccess: Sendable {
         return try await administrator(withTokenOf: known.verifier, at: request.receivedAt)
     }
 
-    /// Whose session it is; it ends with its token.
+    /// Returns the caller of a session, and ends all sessions of a token that is no longer valid.
     private func administrator(
         signedInBy secret: String, _ request: RelayRequest
     ) async throws -> Administrator {
@@ -176,9 +182,10 @@ struct AdministrationAccess: Sendable {
 
     /// Answers one call if its token may make it.
     ///
-    /// What may change something is noted before it is carried out, so that no crash hides it; what
-    /// a known token is refused is noted too. Where the store has no room for the note, the call
-    /// goes on and the log says so: it may be the one that makes room.
+    /// A call that may change something is written to the audit log before it runs, so that a crash
+    /// cannot hide it. A call that is refused to a known token is written too. If the store has no
+    /// room for the entry, the call still runs, because it may be the one that frees room; the
+    /// relay then logs a warning.
     func answer(
         _ request: RelayRequest, by administrator: Administrator, _ need: AdministrationNeed,
         _ respond: AdministrationRoute.Respond
@@ -191,7 +198,8 @@ struct AdministrationAccess: Sendable {
             await end(note, status: error.apiError.code.httpStatus, error.apiError.code)
             throw error
         }
-        // It names the shards: to those alone who may make the call.
+        // The error message names the shards, so this check comes after that of the caller's
+        // rights.
         try shard.check(request)
         guard need.effect == .changes else { return try await respond(request, administrator) }
         let note = await begin(request, by: administrator)
@@ -206,7 +214,7 @@ struct AdministrationAccess: Sendable {
         }
     }
 
-    /// Whose token the request has.
+    /// Returns the caller whose token, or one-time code, the request has.
     ///
     /// - Throws: ``AuthenticationRefusal`` that says what is wrong with it.
     private func administrator(
@@ -224,7 +232,7 @@ struct AdministrationAccess: Sendable {
             withTokenOf: Secrets.verifier(of: text), at: request.receivedAt)
     }
 
-    /// Whose token it is that has this verifier, as long as it counts.
+    /// Returns the caller whose valid token has this verifier.
     private func administrator(
         withTokenOf verifier: String, at now: Timestamp
     ) async throws -> Administrator {
@@ -251,22 +259,26 @@ struct AdministrationAccess: Sendable {
         }
     }
 
-    /// Counts a call of a token of one container: what it changes, or is refused, is written down,
-    /// and the writer is everybody's.
+    /// Counts a call of a one-container token against the container's rate.
     ///
-    /// It is not inlined because the optimiser of Swift 6.3 ends with a fault where it has this
-    /// within ``answer(_:by:_:_:)``.
+    /// Changes and refusals are written to the audit log, and all containers share the store's
+    /// writer.
+    ///
+    /// The function is not inlined because the optimiser of Swift 6.3 crashes when it inlines it
+    /// into ``answer(_:by:_:_:)``.
     @inline(never)
     private func count(_ administrator: Administrator) throws {
         guard let container = administrator.container else { return }
         try turnstile.use(administering: container)
     }
 
-    /// A path as it stands in the audit log, which more may read than may change anything: a secret
-    /// that somebody took for the ID of its token or key must not be there.
+    /// Returns a path as the audit log records it.
+    ///
+    /// A read-only token can read the audit log. So if a client put the secret of a token or key in
+    /// the place of its ID, the secret must not be in the log.
     private static func noted(_ path: String) -> String {
         var parts = path.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
-        // As the router, it passes over slashes that follow each other.
+        // Like the router, this skips empty parts between consecutive slashes.
         var before = ""
         for index in parts.indices where !parts[index].isEmpty {
             let part = parts[index]
@@ -292,7 +304,8 @@ struct AdministrationAccess: Sendable {
 }
 
 extension String {
-    /// What may be told, in logs too, of a text that should be an ID: all of it, unless it is so
-    /// long that it may be the secret.
+    /// The part of an alleged ID that answers and logs may show.
+    ///
+    /// That is all of it, unless it is so long (over 16 bytes) that it may be the secret.
     var secretsBeginning: String { utf8.count > 16 ? "\(prefix(8))…" : self }
 }

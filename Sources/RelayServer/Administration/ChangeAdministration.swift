@@ -2,15 +2,18 @@ import ChangeSources
 import RelayModel
 import Storage
 
-/// The log's changes, and what was parked: list, replay, delete.
+/// The changes of the log and the parked changes: list, replay, delete.
 struct ChangeAdministration: AdministrationTable {
     let registry:
         any ContainerRegistry & SourceRegistry & ParkedChangeRegistry & ListRegistry & PastRegistry
     let log: any ShardLog
     let intake: ChangeIntake
     let decoding: WebhookDecoding
-    /// Has one parked change of a container at a time replayed or dropped: two at once would both
-    /// find it, and append it twice where its source names no key.
+    /// The queue in which replays and deletions of a container's parked changes wait for each
+    /// other.
+    ///
+    /// Two simultaneous replays would both find the parked change, and would append it twice if its
+    /// source has no dedupe key.
     let line: ReaderLine
 
     var routes: [AdministrationRoute] {
@@ -23,11 +26,12 @@ struct ChangeAdministration: AdministrationTable {
         ]
     }
 
-    /// Entries of the log that one list looks through, whosever they are.
+    /// The maximum number of log entries, of all containers, that one list reads.
     private static let lookedAt = 100_000
 
-    /// Changes of the container, the newest first, before the parameter `before`; with `after`
-    /// those after it, in the order of the log.
+    /// Lists changes of the container, the newest first, before the parameter `before`.
+    ///
+    /// With `after`, it lists the changes after that position in the order of the log.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let before = try request.numberBefore().map { LogPosition($0) }
@@ -51,7 +55,7 @@ struct ChangeAdministration: AdministrationTable {
             next: page.next.map { ("before", .string($0.description)) })
     }
 
-    /// A change with everything that is known of it; what it fired is for `explain`.
+    /// Shows a change with everything that is known of it, except what it fired (see `explain`).
     private func show(_ request: RelayRequest) async throws -> RelayAnswer {
         let position = LogPosition(try request.pathNumber("position"))
         let container = try await registry.key(in: request)
@@ -71,8 +75,10 @@ struct ChangeAdministration: AdministrationTable {
             (past.position, past.appendedAt, past.source, change, past.isStale))
     }
 
-    /// Log entries of the container after the parameter `after`, at most `limit` and at most a page
-    /// of bytes; the answer's `after` goes on.
+    /// Lists the container's changes after the parameter `after`, in the order of the log.
+    ///
+    /// An answer has at most `limit` changes and at most a page of bytes; its `after` continues the
+    /// list.
     private func listAscending(
         _ request: RelayRequest, of container: ContainerKey
     ) async throws -> RelayAnswer {
@@ -97,10 +103,10 @@ struct ChangeAdministration: AdministrationTable {
             next: page.isFull || room <= 0 ? ("after", .string(position.description)) : nil)
     }
 
-    /// What is parked, the newest first, before the number `before`; with `after` by ascending
-    /// number after it.
+    /// Lists parked changes, the newest first, before the number `before`.
     ///
-    /// At most `limit`, and at most a page of bytes.
+    /// With `after`, it lists them by ascending number after that one. An answer has at most
+    /// `limit` changes and at most a page of bytes.
     private func parked(_ request: RelayRequest) async throws -> RelayAnswer {
         let before = try request.numberBefore()
         guard request.query["after"] != nil else {
@@ -122,14 +128,16 @@ struct ChangeAdministration: AdministrationTable {
             next: hasMore ? changes.last.map { ("after", .string(String($0.number))) } : nil)
     }
 
-    /// Beyond this many bytes a list may have ended for its size; headers count too.
+    /// The number of bytes beyond which a list may have been cut for its size; headers count too.
     private static let largeBytes = Limits.maximumPageBytes / 2
 
-    /// Sends a parked change through the mapper again; what it is now is appended, and only then it
-    /// is no longer parked.
+    /// Maps a parked change again and appends the result.
     ///
-    /// A body may have it mended: `raw` is the change as it should have come, `body` the whole as
-    /// lists show it. What is parked stays as it came until the mended one is taken.
+    /// The parked change is deleted only after the result was appended.
+    ///
+    /// The request body may correct the change: `raw` replaces the raw change, and `body` the whole
+    /// parked body in the form that lists show. The parked change stays as it was until the
+    /// corrected one is appended.
     private func replay(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         return try await line.turn(of: container) {
@@ -196,7 +204,8 @@ struct ChangeAdministration: AdministrationTable {
         APIError(.notFound, "there is no parked change \(number)")
     }
 
-    /// Changes only: edits of subscriptions and devices are shown elsewhere.
+    /// Returns the row of a change; `nil` for edits of subscriptions and devices, which are shown
+    /// elsewhere.
     private static func row(_ entry: LogEntry) -> JSONObject? {
         guard case .change(let change, let source, let isStale) = entry.body else { return nil }
         return AdministrationRows.change.json(

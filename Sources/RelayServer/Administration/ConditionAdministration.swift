@@ -9,14 +9,15 @@ struct ConditionAdministration: AdministrationTable {
     let knowledge: SubscriptionKnowledge
     let indexes: IndexDirectory
     let limits: RequestLimits
-    /// Reads conditions that take long.
+    /// The executor of conditions that take long to read.
     let bodies: LongBodies
 
     var routes: [AdministrationRoute] {
         [AdministrationRoute(.checkSubscription, respond: check)]
     }
 
-    /// The members that say what a subscription watches; the rest of one is made up here.
+    /// The members that say what a subscription watches; the call makes up the rest of the
+    /// subscription.
     static let members = ["query", "firesOn", "firesWhen", "changedKeys"]
 
     private func check(_ request: RelayRequest) async throws -> RelayAnswer {

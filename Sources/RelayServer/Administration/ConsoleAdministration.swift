@@ -1,12 +1,12 @@
 import RelayModel
 import Storage
 
-/// What the relay is, and how its last hour went.
+/// The calls that describe the relay and show the measurements of its last hour.
 struct ConsoleAdministration: AdministrationTable {
     let settings: ConsoleSettings
-    /// How the last hour went; `nil` where nobody follows a log.
+    /// The measurements of the last hour; `nil` if this process does not follow a log.
     let series: RecentSeries?
-    /// Whether there are phones to show.
+    /// Whether there are sandbox phones to show.
     let hasPhones: Bool
     let publicURL: PublicURL
     let retention: Retention
@@ -69,7 +69,7 @@ struct ConsoleAdministration: AdministrationTable {
 }
 
 extension Retention {
-    /// How long things are kept, and how much; what is not bounded is left out.
+    /// How long, and how much of, each kind of data is kept; unlimited kinds are omitted.
     var json: JSONValue {
         var object = JSONObject()
         let ages = [

@@ -6,18 +6,18 @@ import Storage
 /// Containers: list, show, create, set.
 struct ContainerAdministration: AdministrationTable {
     let registry: any ContainerRegistry
-    /// What waits, and why.
+    /// The halts in force: what is not sent, and why.
     let halts: @Sendable () -> [HaltInForce]
-    /// Is told of a container's settings once they are saved.
+    /// Called with a container's settings after they were saved.
     let saved: @Sendable (ContainerSettings) -> Void
-    /// Is told of keys of user tokens that count no more.
+    /// Called when user tokens of a container may no longer be valid.
     let revoked: @Sendable (Revocation) async -> Void
-    /// The shards of the service; `nil` where the store is the only one.
+    /// The shards of the service; `nil` if the store is the only one.
     let shards: ShardAccess?
-    /// Has one at a time change the settings of a container: each goes on from what the one before
-    /// wrote, and what is told last is what was written last.
+    /// The queue in which changes of a container's settings wait for each other: each starts from
+    /// what the one before it wrote, and `saved` is called in the order of the writes.
     let line: ReaderLine
-    /// Opens certificates.
+    /// The executor that opens certificates.
     let certificates: LongBodies
 
     var routes: [AdministrationRoute] {
@@ -51,7 +51,7 @@ struct ContainerAdministration: AdministrationTable {
             json: .object(try await shown(try await registry.settings(in: request))))
     }
 
-    /// The settings, with what waits and what the container has.
+    /// Returns the settings, with the halts in force and the container's use of its quotas.
     func shown(_ settings: ContainerSettings) async throws -> JSONObject {
         var shown = settings.shown
         shown["halts"] = halts().json(of: settings.key)
@@ -59,7 +59,7 @@ struct ContainerAdministration: AdministrationTable {
         return shown
     }
 
-    /// What the container has of each thing, with what it may have.
+    /// Returns what the container uses of each quota, and the quota.
     private func useJSON(of settings: ContainerSettings) async throws -> JSONValue {
         let use = try await registry.quotaUse(of: settings.key)
         let quotas = registry.quotas.overridden(by: settings.quotas)
@@ -74,7 +74,7 @@ struct ContainerAdministration: AdministrationTable {
         return .object(object)
     }
 
-    /// Creates a container; one that is there already is left alone.
+    /// Creates a container; refuses one that exists.
     private func create(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
@@ -130,7 +130,7 @@ struct ContainerAdministration: AdministrationTable {
         return settings
     }
 
-    /// What keeps containers from slowing each other is not for the token of one of them.
+    /// Refuses settings that protect other containers if the token is limited to one container.
     private static func checkBounds(
         _ body: JSONReader, _ administrator: Administrator
     ) throws {
@@ -141,7 +141,7 @@ struct ContainerAdministration: AdministrationTable {
         }
     }
 
-    /// Changes what the body names and leaves the rest.
+    /// Changes the settings that the body names and keeps the others.
     private func set(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
@@ -164,17 +164,17 @@ struct ContainerAdministration: AdministrationTable {
 }
 
 extension ContainerSettings {
-    /// The members that bound what a container may ask of the relay that it shares with others.
+    /// The settings that limit what a container may use of the relay that it shares with others.
     static let operatorMembers = ["costLimits", "quotas", "rates", "limits"]
 
-    /// Whether a user token that counted by the settings `former` may count no more by these.
+    /// Whether a user token that was valid under the settings `former` may be invalid now.
     func refuses(tokensOf former: ContainerSettings) -> Bool {
         if former.sessions != nil, sessions == nil { return true }
         guard let before = former.userTokens else { return false }
         return userTokens?.refuses(tokensOf: before) ?? true
     }
 
-    /// What an operator should think about, a sentence each.
+    /// Warnings for the operator, one sentence each.
     var warnings: [String] {
         guard let userTokens, let keySet = userTokens.keySet else { return [] }
         var warnings: [String] = []
@@ -194,9 +194,9 @@ extension ContainerSettings {
         return warnings
     }
 
-    /// Takes over what `body` names; `null` clears what may be absent.
+    /// Changes the settings that `body` names; `null` clears an optional one.
     ///
-    /// - Throws: `JSONContractError` at the first member that does not fit; nothing is taken over.
+    /// - Throws: `JSONContractError` for the first invalid member; then nothing is changed.
     mutating func apply(_ body: JSONReader) throws(JSONContractError) {
         try body.allowOnly(AdministrationCall.settings.map(\.name))
         var changed = self
@@ -251,8 +251,8 @@ extension ContainerSettings {
                 "topics[\(index)]",
                 "must be 1 to 255 letters, digits, dots, hyphens and underscores")
         }
-        // What has it waits for nothing that APNs says: pushes that a halt should hold would be
-        // tried again without end.
+        // Halts do not apply to the courier's topic, so APNs pushes with it that a halt should
+        // hold would be tried again without end.
         if let index = topics.firstIndex(of: Device.courierTopic) {
             throw body.failure(
                 "topics[\(index)]",
@@ -261,7 +261,7 @@ extension ContainerSettings {
         }
     }
 
-    /// The settings without secrets.
+    /// The settings without secrets, as JSON.
     var shownJSON: JSONValue { .object(shown) }
 
     /// The members of ``shownJSON``.
@@ -292,7 +292,7 @@ extension ContainerSettings {
 }
 
 extension ProviderCredential {
-    /// Reads the credential of APNs' provider tokens.
+    /// Reads the credential for APNs' provider tokens.
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(["teamID", "keyID", "privateKey"])
         let teamID = try Self.identifier("teamID", reader)
@@ -309,7 +309,7 @@ extension ProviderCredential {
         _ name: String, _ reader: JSONReader
     ) throws(JSONContractError) -> String {
         let text = try reader.require(name, try reader.string(name))
-        // The gateway takes no others, and the container could send nothing.
+        // The gateway accepts no other identifiers, so the container could send nothing.
         guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy(isLetterOrDigit) else {
             throw reader.failure(name, "must be 1 to 64 letters and digits (APNs: ten)")
         }
@@ -327,7 +327,7 @@ extension ProviderCredential {
 }
 
 extension UserTokenSettings {
-    /// Reads how user tokens are verified; there must be a way.
+    /// Reads how user tokens are verified; at least one way is required.
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(["sharedSecret", "keySet", "issuer", "audience", "userClaim"])
         self.init(
@@ -336,7 +336,7 @@ extension UserTokenSettings {
             audience: try reader.string("audience"),
             userClaim: try reader.string("userClaim") ?? "sub")
         if let sharedSecret, sharedSecret.utf8.count < 32 {
-            // RFC 7518 §3.2: a key of the hash's size or larger.
+            // RFC 7518 §3.2: the key must have at least the size of the hash.
             throw reader.failure("sharedSecret", "must be at least 32 bytes (RFC 7518, HS256)")
         }
         if let sharedSecret, sharedSecret.utf8.count > Self.mostSecretBytes {
@@ -345,19 +345,19 @@ extension UserTokenSettings {
         guard sharedSecret != nil || keySet != nil else {
             throw reader.failure("sharedSecret", "one of sharedSecret and keySet is required")
         }
-        // No token has a claim of nothing: nobody could ever sign in.
+        // No token has an empty claim, so no user could ever sign in.
         for name in ["issuer", "audience", "userClaim"] where reader.value(name) == "" {
             throw reader.failure(name, "must not be empty; leave it out instead")
         }
     }
 
-    // Each token is held against all of it, whoever sends how many: what takes a container's time
-    // is everybody's. Providers publish some ten keys, of a kilobyte or three each.
+    // Every user token is verified against the whole key set, and that time is shared by all
+    // containers. Identity providers publish about ten keys, of one to three kilobytes each.
     private static let mostSecretBytes = 8192
     private static let mostKeySetBytes = 65_536
     private static let mostKeys = 50
 
-    /// A key set may be given as an object or as its text.
+    /// Reads a key set, which may be given as an object or as its text.
     private static func keySet(_ reader: JSONReader) throws(JSONContractError) -> String? {
         let text: String
         switch reader.value("keySet") {
@@ -387,7 +387,7 @@ extension UserTokenSettings {
         return text
     }
 
-    /// The settings without the secret.
+    /// The settings without the secret, as JSON.
     var shownJSON: JSONValue {
         var object: JSONObject = ["userClaim": .string(userClaim)]
         object["sharedSecret"] = sharedSecret == nil ? nil : "(hidden)"

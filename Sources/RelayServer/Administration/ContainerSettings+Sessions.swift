@@ -2,10 +2,12 @@ import RelayModel
 import Storage
 
 extension SessionSettings {
-    /// Reads how long session tokens count; what is not named stays as it is in `before`, and
-    /// `null` is as in a new container.
+    /// Reads how long session tokens are valid.
     ///
-    /// - Throws: `JSONContractError` for what is out of range.
+    /// A member that is not named keeps its value in `before`; `null` restores the default of a new
+    /// container.
+    ///
+    /// - Throws: `JSONContractError` for a value that is out of range.
     init(_ reader: JSONReader, changing before: SessionSettings) throws(JSONContractError) {
         try reader.allowOnly(["minutes", "days"])
         let defaults = SessionSettings()
@@ -27,7 +29,7 @@ extension SessionSettings {
         return Int(number)
     }
 
-    /// The settings as they are shown.
+    /// The settings as JSON.
     var shownJSON: JSONValue {
         ["minutes": .integer(Int64(minutes)), "days": .integer(Int64(days))]
     }

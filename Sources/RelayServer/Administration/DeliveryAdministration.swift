@@ -5,11 +5,11 @@ import Storage
 /// Receipts, retries and dead letters: list, redrive, drop.
 struct DeliveryAdministration: AdministrationTable {
     let registry: any ContainerRegistry & DeliveryRegistry & DeadLetterRegistry & ListRegistry
-    /// What waits, and why.
+    /// The halts in force: what is not sent, and why.
     let halts: @Sendable () -> [HaltInForce]
-    /// Ends the halts of a container, and says how many there were.
+    /// Ends the halts of a container, and returns how many there were.
     let resume: @Sendable (ContainerKey) -> Int
-    /// Is told that dead letters were turned into retries that are due.
+    /// Called after dead letters were turned into retries that are due.
     let redriven: @Sendable () -> Void
 
     var routes: [AdministrationRoute] {
@@ -52,7 +52,7 @@ struct DeliveryAdministration: AdministrationTable {
             }, next: page.next?.member)
     }
 
-    /// Lets what is halted go at once.
+    /// Ends the halts of a container, so that its deliveries are tried at once.
     private func endHalts(_ request: RelayRequest) async throws -> RelayAnswer {
         let ended = resume(try await registry.key(in: request))
         return RelayAnswer(json: ["ended": .integer(Int64(ended))])
@@ -108,11 +108,11 @@ struct DeliveryAdministration: AdministrationTable {
     }
 }
 
-/// Which dead letters are meant: some by ID, those with a reason, or all, said expressly.
+/// The dead letters that a call selects: by ID, by reason, or explicitly all.
 struct DeadLetterChoice {
-    /// Those with these IDs; `nil` does not narrow.
+    /// The IDs of the dead letters; `nil` does not filter by ID.
     let ids: [DeliveryID]?
-    /// Those with this reason; `nil` does not narrow.
+    /// The reason of the dead letters; `nil` does not filter by reason.
     let reason: String?
 
     init(_ body: JSONReader) throws {

@@ -2,10 +2,10 @@ import Delivery
 import RelayModel
 import Storage
 
-/// What has become of a delivery.
+/// The current state of a delivery.
 enum DeliveryStanding: String, CaseIterable {
     case delivered, waiting, dead, seen
-    /// It was told with others, by another delivery.
+    /// The delivery was folded into a digest, and another delivery's push reported it.
     case folded
 
     init(_ outcome: DeliveryReceipt.Outcome) {
@@ -20,20 +20,22 @@ enum DeliveryStanding: String, CaseIterable {
 }
 
 extension DeliveryReceipt {
-    /// Whether it says that the delivery was held back for its recipient's sake.
+    /// Whether the receipt says that the delivery was held for its recipient's sake.
     var isHeld: Bool { outcome == .deferred && WaitReason(stored: reason).hold != nil }
 }
 
-/// A retry, with what it waits for and until when.
+/// A retry with the reason for its wait and the time until which it waits.
 struct WaitingRetry: Sendable {
     let retry: Retry
     let kind: String
     let until: Timestamp
     let reason: String
-    /// The halt that holds it, if one does.
+    /// The halt that holds the retry; `nil` if none does.
     let halt: HaltInForce?
 
-    /// A halt that tries again before the delivery is due does not hold it.
+    /// Creates a waiting retry, and finds the halt that holds it.
+    ///
+    /// A halt that ends before the delivery is due does not hold it.
     init(_ retry: Retry, among halts: [HaltInForce], at now: Timestamp) {
         self.retry = retry
         let dueAt = retry.dueAt
@@ -47,14 +49,14 @@ struct WaitingRetry: Sendable {
         } else if retry.reason.isPace {
             (kind, until, reason) = ("pace", dueAt, retry.reason.text)
         } else {
-            // What is due waits for its turn.
+            // A retry that is due waits only for its turn.
             (kind, until, reason) = (dueAt <= now ? "turn" : "backOff", dueAt, retry.reason.text)
         }
     }
 }
 
 extension AdministrationRows {
-    /// A delivery with its payload, and with its token hidden.
+    /// An owed delivery with its payload; the device token is redacted.
     private static let owed: [AdministrationRow<OwedDelivery>.Member] = [
         .always("deliveryID", .text) { .string($0.delivery.id.description) },
         .always("position", .text) { .string($0.delivery.ordinal.position.description) },
@@ -104,7 +106,8 @@ extension AdministrationRows {
             .init("status", "status"), .init("ended", "at"), .init("reason", "reason"),
         ])
 
-    /// Which delivery a receipt is of, in numbers and, as far as they are known still, in names.
+    /// The members that identify a receipt's delivery: numbers, and names as far as they are still
+    /// known.
     private static let receipted: [AdministrationRow<NamedReceipt>.Member] = [
         .always("deliveryID", .text) { .string($0.receipt.deliveryID.description) },
         .always("position", .text) { .string($0.receipt.ordinal.position.description) },
@@ -137,13 +140,13 @@ extension AdministrationRows {
             .init("attempt", "attempt"), .init("at", "at"), .init("reason", "reason"),
         ])
 
-    /// How the receipts of one delivery are shown.
+    /// The columns that list the receipts of one delivery.
     static let attemptColumns: [AdministrationColumn] = [
         .init("attempt", "attempt"), .init("outcome", "outcome"), .init("status", "status"),
         .init("at", "at"), .init("reason", "reason"),
     ]
 
-    /// What the newest receipt says of a whole delivery, and where that stands.
+    /// The newest receipt of a delivery, and the delivery's state.
     static let delivery = AdministrationRow<
         (newest: NamedReceipt, standing: DeliveryStanding, client: PushReceipt?)
     >(
@@ -166,7 +169,7 @@ extension AdministrationRows {
         ])
 }
 
-/// A receipt with what its subscription and its device are called, as far as that is still known.
+/// A receipt with the names of its subscription and device, as far as they are still known.
 struct NamedReceipt: Sendable {
     let receipt: DeliveryReceipt
     let subscription: VersionNames.Subscription?
@@ -180,7 +183,7 @@ struct NamedReceipt: Sendable {
 }
 
 extension ListRegistry {
-    /// What the subscriptions and devices of receipts are called.
+    /// Returns the names of the subscriptions and devices in `receipts`.
     func names(of receipts: [DeliveryReceipt]) async throws -> VersionNames {
         try await names(
             subscriptions: Set(receipts.map(\.subscriptionSerial)),

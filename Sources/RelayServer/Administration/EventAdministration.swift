@@ -2,10 +2,10 @@ import Delivery
 import RelayModel
 import Storage
 
-/// What happens to changes, for `belfry listen`.
+/// The events of the walk, for `belfry listen`.
 struct EventAdministration: AdministrationTable {
     let registry: any ContainerRegistry
-    /// What is kept for listeners; `nil` where nobody follows a log.
+    /// The source of events; `nil` if this process does not follow a log.
     let events: WalkEvents?
 
     var routes: [AdministrationRoute] {
@@ -14,7 +14,8 @@ struct EventAdministration: AdministrationTable {
         ]
     }
 
-    /// Events after the parameter `after`, as soon as there are any, for `hold` seconds at most.
+    /// Returns the events after the parameter `after`, and waits up to `hold` seconds for the first
+    /// one.
     private func listen(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         guard let events else {
@@ -50,10 +51,11 @@ struct EventAdministration: AdministrationTable {
         return RelayAnswer(json: .object(json))
     }
 
-    /// How many seconds a call may be held.
+    /// The longest time that a call may be held, in seconds.
     static let longestHold: UInt64 = 30
 
-    /// The parameter `only`: words with commas between; all without it.
+    /// Returns the event kinds in the parameter `only`, a comma-separated list; all kinds if it is
+    /// not given.
     private func kinds(_ request: RelayRequest) throws(APIError) -> Set<WalkEvent.Kind> {
         guard let text = request.query["only"] else { return Set(WalkEvent.Kind.allCases) }
         var kinds: Set<WalkEvent.Kind> = []
@@ -123,7 +125,7 @@ extension AdministrationRows {
 }
 
 extension WalkEvent.Answer {
-    /// The answer, with what became of the push.
+    /// The gateway's answer as JSON, with the resulting state of the delivery.
     var shown: JSONValue {
         var object: JSONObject = [
             "attempt": .integer(Int64(attempt)), "outcome": .string(outcome.rawValue),
@@ -140,7 +142,7 @@ extension WalkEvent.Answer {
 }
 
 extension PushNotification {
-    /// The notification as it was composed, with its payload.
+    /// The composed notification as JSON, with its payload.
     var shown: JSONValue {
         var object: JSONObject = [
             "pushType": .string(pushType.rawValue), "priority": .integer(Int64(priority)),

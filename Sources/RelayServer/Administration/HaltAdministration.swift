@@ -2,7 +2,7 @@ import Delivery
 import RelayModel
 
 extension [HaltInForce] {
-    /// Those of one container, or all, for whoever asks why nothing is sent.
+    /// Returns the halts of one container, or all of them, as JSON.
     func json(of container: ContainerKey? = nil) -> JSONValue {
         .array(filter { container == nil || $0.container == container }.map(\.json))
     }

@@ -3,12 +3,12 @@ import Matching
 import RelayModel
 import Storage
 
-/// What a container's index holds, and what matching has cost.
+/// The call that shows a container's index, and the cost of matching.
 struct IndexAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let indexes: IndexDirectory
 
-    /// Fields that are listed at most.
+    /// The maximum number of fields in the answer.
     private static let mostPaths = 1000
 
     var routes: [AdministrationRoute] {
@@ -40,7 +40,7 @@ struct IndexAdministration: AdministrationTable {
 }
 
 extension IndexStatistics {
-    /// The figures, with the ratios that an operator looks for.
+    /// The statistics as JSON, with the ratios that help an operator judge the index.
     var figures: JSONObject {
         func ratio(_ part: UInt64, _ whole: UInt64) -> JSONValue {
             whole == 0 ? .null : .number((Double(part) / Double(whole) * 1000).rounded() / 1000)

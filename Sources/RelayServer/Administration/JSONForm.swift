@@ -1,8 +1,8 @@
 import RelayModel
 
-/// What a value of an administrative call looks like, in the words of JSON Schema.
+/// The form of a JSON value in administrative calls, as a JSON Schema.
 package struct JSONForm: Sendable, Hashable {
-    /// The schema.
+    /// The JSON Schema.
     let schema: JSONValue
 
     init(_ schema: JSONValue) {
@@ -10,16 +10,16 @@ package struct JSONForm: Sendable, Hashable {
     }
 
     static let text = JSONForm(["type": "string"])
-    /// A name as paths and parameters have it.
+    /// A name in a path or parameter.
     static let name = JSONForm(["type": "string", "minLength": 1, "maxLength": 255])
     static let uuid = JSONForm(["type": "string", "format": "uuid"])
     static let integer = JSONForm(["type": "integer"])
     static let flag = JSONForm(["type": "boolean"])
-    /// An object of which nothing more is said here.
+    /// An object whose members are not described.
     static let object = JSONForm(["type": "object"])
-    /// Always true.
+    /// The constant `true`.
     static let yes = JSONForm(["const": true])
-    /// A number from 0.
+    /// A non-negative integer.
     static let count = number(from: 0)
 
     static func number(from least: Int64, to most: Int64? = nil) -> JSONForm {
@@ -42,14 +42,14 @@ package struct JSONForm: Sendable, Hashable {
         JSONForm(["type": "array", "items": form.schema])
     }
 
-    /// A form, or `null`.
+    /// Returns a form that also allows `null`.
     func orNull() -> JSONForm {
         guard case .object(var object) = schema, let type = object["type"] else { return self }
         object["type"] = [type, "null"]
         return JSONForm(.object(object))
     }
 
-    /// One of the document's components.
+    /// Returns a reference to a component of the OpenAPI document.
     static func component(_ name: String) -> JSONForm {
         JSONForm(["$ref": .string("#/components/schemas/\(name)")])
     }
@@ -65,7 +65,7 @@ package struct JSONForm: Sendable, Hashable {
         return JSONForm(.object(schema))
     }
 
-    /// The same object with further members.
+    /// Returns the form of an object that has `members` besides those of this one.
     func and(_ members: [Member]) -> JSONForm {
         JSONForm(["allOf": [schema, Self.members(members).schema]])
     }
@@ -75,7 +75,7 @@ package struct JSONForm: Sendable, Hashable {
         /// Its name.
         package let name: String
         let form: JSONForm
-        /// Whether it is there always.
+        /// Whether the member is always present.
         let isAlways: Bool
 
         static func always(_ name: String, _ form: JSONForm) -> Member {
@@ -89,11 +89,11 @@ package struct JSONForm: Sendable, Hashable {
 }
 
 extension JSONForm.Member {
-    /// The parameters that lists share.
+    /// The maximum number of rows; this and the following are parameters of several lists.
     static let limit = maybe("limit", .number(from: 1, to: 1000))
     static let after = maybe("after", .count)
     static let user = maybe("user", .name)
-    /// What lists stand before; the answer's own says where they go on.
+    /// The place before which a list begins; the answer's own `before` continues the list.
     static let before = maybe("before", .text)
     static let source = maybe("source", .name)
     static let recordType = maybe("recordType", .name)
@@ -101,6 +101,6 @@ extension JSONForm.Member {
     static let subscription = maybe("subscription", .name)
     static let device = maybe("device", .name)
     static let reason = maybe("reason", .text)
-    /// The shard whose store is asked.
+    /// The shard whose store answers.
     static let shard = maybe("shard", .name)
 }

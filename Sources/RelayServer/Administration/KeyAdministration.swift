@@ -6,10 +6,10 @@ import Storage
 struct KeyAdministration: AdministrationTable {
     let registry: any ContainerRegistry & AccessKeyRegistry
     let identifiers: RandomIdentifiers
-    /// Is told of keys that count no more.
+    /// Called with keys that are no longer valid.
     let revoked: @Sendable (Revocation) async -> Void
-    /// Has one at a time change what is set of a container: of those that are made at once, none
-    /// goes beyond what there may be.
+    /// The queue in which changes of one container's keys, sources and settings wait for each
+    /// other, so that keys that are created at the same time cannot exceed the limit.
     let line: ReaderLine
 
     var routes: [AdministrationRoute] {
@@ -20,7 +20,7 @@ struct KeyAdministration: AdministrationTable {
         ]
     }
 
-    /// Keys of one container that count: all of them are in memory while one is asked about.
+    /// The maximum number of valid keys of one container; a call about one key loads all of them.
     static let mostKeys = 1000
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -28,7 +28,7 @@ struct KeyAdministration: AdministrationTable {
         return AdministrationCall.listKeys.answer(keys.map(AdministrationRows.accessKey.json))
     }
 
-    /// Creates a key; a secret is shown in this answer and never again.
+    /// Creates a key; only this answer shows its secret.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let body = try AdministrationCall.createKey.body(of: request)
@@ -52,7 +52,7 @@ struct KeyAdministration: AdministrationTable {
         return RelayAnswer(status: 201, json: .object(object))
     }
 
-    /// Saves a new key, where there is room for one.
+    /// Saves a new key if the container has room for it.
     private func save(_ key: AccessKey, of container: ContainerKey) async throws {
         let keys = try await registry.accessKeys(of: container)
         guard !keys.contains(where: { $0.id == key.id }) else {
@@ -92,7 +92,10 @@ struct KeyAdministration: AdministrationTable {
         return (key, secret)
     }
 
-    /// CloudKit's key IDs are 64 digits; without one, it is made of the public key.
+    /// Creates a server-to-server key.
+    ///
+    /// CloudKit's key IDs have 64 digits; a key without an ID gets the SHA-256 hash of its public
+    /// key.
     private func serverToServerKey(
         _ body: JSONReader, container: ContainerKey, at now: Timestamp
     ) throws(JSONContractError) -> (key: AccessKey, secret: String?) {

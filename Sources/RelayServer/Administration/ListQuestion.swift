@@ -1,24 +1,24 @@
 import RelayModel
 import Storage
 
-/// Which changes an operator wants to see, by what became of them.
+/// The state by which a list of changes is filtered.
 enum ChangeState: String, CaseIterable {
-    /// They were judged.
+    /// The change was applied.
     case applied
-    /// They came too late.
+    /// The change was stale: older than what was already applied to its record.
     case stale
 }
 
-/// Which subscriptions an operator wants to see.
+/// The state by which a list of subscriptions is filtered.
 enum SubscriptionState: String, CaseIterable {
     case active, disabled
 }
 
-/// What a list of deliveries is narrowed by, in the names that people know.
+/// The filter of a list of deliveries, by names.
 struct DeliveryQuestion: Sendable {
-    /// Changes of one record that are looked for, the newest.
+    /// The maximum number of changes of one record that a filter covers; the newest ones.
     private static let changesOfRecord = 1000
-    /// Versions of a user's subscriptions and devices that are looked for.
+    /// The maximum number of versions of a user's subscriptions or devices that a filter covers.
     private static let versionsOfUser = 10_000
 
     let user: UserID?
@@ -27,9 +27,9 @@ struct DeliveryQuestion: Sendable {
     let recordType: RecordType?
     let record: RecordName?
 
-    /// Reads the parameters.
+    /// Reads the filter from the query parameters.
     ///
-    /// - Throws: 400 that names the one that cannot be, or that is missing.
+    /// - Throws: 400 that names the parameter that is invalid or missing.
     init(_ request: RelayRequest) throws(APIError) {
         user = try request.parameter("user")
         subscription = try request.parameter("subscription")
@@ -43,10 +43,10 @@ struct DeliveryQuestion: Sendable {
         }
     }
 
-    /// Whether nothing is narrowed by a name.
+    /// Whether the filter names neither a user nor a record or record type.
     var isEmpty: Bool { user == nil && recordType == nil && record == nil }
 
-    /// What retries and dead letters are narrowed by.
+    /// Returns the filter for retries and dead letters.
     func filter(
         of container: ContainerKey, reason: String?, _ registry: any ListRegistry
     ) async throws -> DeliveryListFilter {
@@ -60,7 +60,8 @@ struct DeliveryQuestion: Sendable {
         return filter
     }
 
-    /// What receipts are narrowed by: they know serials and positions.
+    /// Adds this filter to a filter of receipts, which contain serials and positions instead of
+    /// names.
     func narrow(
         _ filter: inout ReceiptListFilter, to container: ContainerKey,
         _ registry: any ListRegistry
@@ -95,9 +96,9 @@ struct DeliveryQuestion: Sendable {
 }
 
 extension RelayRequest {
-    /// One of the words that a parameter may be; `nil` if it is not given.
+    /// Returns a parameter that must be one of the words of `Word`; `nil` if it is not given.
     ///
-    /// - Throws: 400 that lists the words.
+    /// - Throws: 400 that lists the allowed words.
     func word<Word: RawRepresentable<String> & CaseIterable>(
         _ name: String, of type: Word.Type = Word.self
     ) throws(APIError) -> Word? {
@@ -110,7 +111,8 @@ extension RelayRequest {
         return word
     }
 
-    /// The parameter `before` of a list in two orders; `after` asks for the other one.
+    /// Returns the parameter `before` of a list that has two orders; `after` selects the other
+    /// order.
     ///
     /// - Throws: 400 if both are given.
     func numberBefore() throws(APIError) -> UInt64? {
@@ -120,7 +122,7 @@ extension RelayRequest {
         return try number("before")
     }
 
-    /// Two numbers, or a number and a text, with a dot between them, as ``place(_:_:)`` writes it.
+    /// Returns a number and a text that a dot separates, the form in which `member` writes a place.
     private func parts(of name: String) throws(APIError) -> (Int64, String)? {
         guard let text = query[name] else { return nil }
         let parts = text.split(separator: ".", maxSplits: 1)
@@ -134,14 +136,14 @@ extension RelayRequest {
             "\(name): \"\(text.shortened)\" is no place in this list; take the one of an answer")
     }
 
-    /// The place among deliveries before which a list stands.
+    /// Returns the place among deliveries before which the list begins; `nil` if none is given.
     func deliveryPlace() throws(APIError) -> DeliveryListPlace? {
         guard let (order, id) = try parts(of: "before") else { return nil }
         guard let uuid = UUIDBytes(id) else { throw noPlace("before", id) }
         return DeliveryListPlace(order: order, delivery: DeliveryID(uuid))
     }
 
-    /// The place among receipts before which a list stands.
+    /// Returns the place among receipts before which the list begins; `nil` if none is given.
     func receiptPlace() throws(APIError) -> ReceiptPlace? {
         guard let (block, text) = try parts(of: "before") else { return nil }
         guard let seen = Int(text), seen >= 0 else { throw noPlace("before", text) }
@@ -150,11 +152,11 @@ extension RelayRequest {
 }
 
 extension DeliveryListPlace {
-    /// Where a list goes on, as a member of its answer.
+    /// The member of an answer that says where the list continues.
     var member: (name: String, value: JSONValue) { ("before", .string("\(order).\(delivery)")) }
 }
 
 extension ReceiptPlace {
-    /// Where a list goes on, as a member of its answer.
+    /// The member of an answer that says where the list continues.
     var member: (name: String, value: JSONValue) { ("before", .string("\(block).\(seen)")) }
 }

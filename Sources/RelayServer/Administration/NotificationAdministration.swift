@@ -1,10 +1,10 @@
 import RelayModel
 import Storage
 
-/// Inboxes, couriers and sessions, for whoever has to help a user.
+/// Inboxes, couriers and sessions of users, for support.
 struct NotificationAdministration: AdministrationTable {
     let registry: any ContainerRegistry & InboxRegistry & CourierQueue & SessionRegistry
-    /// Is told of users whose sessions count no more.
+    /// Called with users whose sessions are no longer valid.
     let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [AdministrationRoute] {
@@ -16,8 +16,7 @@ struct NotificationAdministration: AdministrationTable {
         ]
     }
 
-    /// A user's notifications in the order in which something became of them, after the parameter
-    /// `after`.
+    /// Lists a user's notifications in the order of their last update, after the parameter `after`.
     private func notifications(_ request: RelayRequest) async throws -> RelayAnswer {
         let settings = try await registry.settings(in: request)
         let owner = InboxOwner(container: settings.key, user: try request.identifier("user"))
@@ -33,7 +32,8 @@ struct NotificationAdministration: AdministrationTable {
             besides: ["keepsInbox": .bool(settings.keepsInbox)])
     }
 
-    /// The couriers of the container by serial, with what waits for each.
+    /// Lists the container's couriers by serial, with the number of notifications that wait for
+    /// each.
     private func couriers(_ request: RelayRequest) async throws -> RelayAnswer {
         let couriers = try await registry.couriers(
             of: try await registry.key(in: request), limit: try request.limit())
@@ -49,8 +49,9 @@ struct NotificationAdministration: AdministrationTable {
             sessions.map(AdministrationRows.session.json))
     }
 
-    /// Ends every session of a user; identity providers' tokens from which one began do not count
-    /// any more either.
+    /// Ends every session of a user.
+    ///
+    /// The identity provider's tokens with which these sessions began are no longer valid either.
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
         let user: UserID = try request.identifier("user")
         let container = try await registry.key(in: request)

@@ -2,18 +2,19 @@ import Delivery
 import RelayModel
 import Storage
 
-/// Deliveries, each with all its attempts: list, show.
+/// Deliveries with all their attempts: list, show.
 ///
-/// A receipt is of one attempt; what a delivery came to is said by the newest, and by the row that
-/// it has if it waits or is dead: one that is redriven waits, and its newest receipt is of its end.
+/// A receipt describes one attempt. The state of a delivery follows from its newest receipt, and
+/// from its row if it is a retry or a dead letter. The row matters more: a delivery that was
+/// redriven waits again, although its newest receipt says that it ended.
 struct OneDeliveryAdministration: AdministrationTable {
     let registry: any ContainerRegistry & DeliveryRegistry & ListRegistry & ClientReceiptRegistry
-    /// What waits, and why.
+    /// The halts in force: what is not sent, and why.
     let halts: @Sendable () -> [HaltInForce]
-    /// The shard of the store; `nil` where it is the only one.
+    /// The shard of this store; `nil` if the store is the only one.
     let shard: String?
 
-    /// Receipts that are looked at for one list.
+    /// The maximum number of receipts that one list reads.
     private static let receiptLimit = 10_000
 
     var routes: [AdministrationRoute] {
@@ -25,7 +26,8 @@ struct OneDeliveryAdministration: AdministrationTable {
         ]
     }
 
-    /// Where else it may be, for who names no container.
+    /// Returns the hint that the delivery may be in another shard, for a request without a
+    /// container.
     private func elsewhere(_ request: RelayRequest) -> String {
         guard let shard, request.parameters["container"] == nil else { return "" }
         return ", or it is of another shard than \(shard): name its container, or the shard"
@@ -41,11 +43,12 @@ struct OneDeliveryAdministration: AdministrationTable {
         var found: [(DeliveryReceipt, DeliveryStanding)] = []
         var looked = 0
         repeat {
-            // As many as are wanted still, so that the next page goes on behind the last one.
+            // No more than are still needed, so that the next page begins after the last receipt of
+            // this one.
             let page = try await registry.listedReceipts(
                 filter, before: place, PageBounds(rows: limit - found.count))
             looked += page.elements.count
-            // The newest receipt of each says what it came to.
+            // The newest receipt of each delivery says how it stands.
             let newest = page.elements.filter { known.insert($0.deliveryID).inserted }
             found += try await standings(of: newest, isFirstPage: begin == nil)
                 .filter { wanted == nil || wanted == $0.1 }
@@ -61,10 +64,11 @@ struct OneDeliveryAdministration: AdministrationTable {
             next: place?.member)
     }
 
-    /// What has become of deliveries: their rows say more than their receipts.
+    /// Returns the states of deliveries from their newest receipts and their rows.
     ///
-    /// What is no retry any more, and has a receipt that it is one, is counted by a digest, has a
-    /// newer receipt on an earlier page, or was ended without an attempt.
+    /// A delivery without a retry row can still have a receipt that says it is a retry. Then it was
+    /// folded into a digest, has a newer receipt on an earlier page, or was ended without an
+    /// attempt.
     private func standings(
         of receipts: [DeliveryReceipt], isFirstPage: Bool
     ) async throws -> [(DeliveryReceipt, DeliveryStanding)] {
@@ -87,7 +91,7 @@ struct OneDeliveryAdministration: AdministrationTable {
         }
     }
 
-    /// What clients said of deliveries.
+    /// Returns what clients reported about deliveries.
     private func said(
         of receipts: [DeliveryReceipt]
     ) async throws -> [DeliveryID: PushReceipt] {
@@ -151,8 +155,10 @@ struct OneDeliveryAdministration: AdministrationTable {
 }
 
 private extension OneDeliveryAdministration {
-    /// Whether a delivery is of the container of the request, if that names one: its device says
-    /// so.
+    /// Returns whether a delivery belongs to the container of the request; true if the request
+    /// names none.
+    ///
+    /// The delivery's device determines its container.
     func isMeant(_ receipt: DeliveryReceipt, by request: RelayRequest) async throws -> Bool {
         guard request.parameters["container"] != nil else { return true }
         let key = try await registry.key(in: request)
@@ -162,9 +168,9 @@ private extension OneDeliveryAdministration {
 }
 
 extension RelayRequest {
-    /// What the parameters narrow a list of receipts to.
+    /// Returns the filter of receipts in the query parameters.
     ///
-    /// - Throws: 400 that names what cannot be, 404 if there is no such container.
+    /// - Throws: 400 that names the invalid parameter, 404 if the container does not exist.
     func receiptFilter(
         _ registry: any ContainerRegistry & ListRegistry
     ) async throws -> ReceiptListFilter {

@@ -3,32 +3,32 @@ import Delivery
 import RelayModel
 import Storage
 
-/// What an operator wants to see first.
+/// The overview of the relay, and the list of what needs attention.
 struct OverviewAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
     let log: any ShardLog
     let progress: any ShardProgress
-    /// What is owed besides the log.
+    /// Returns what is owed besides the log: retries, ranges and quarantined changes.
     let backlog: @Sendable () async throws -> Backlog
-    /// What waits, and why.
+    /// The halts in force: what is not sent, and why.
     let halts: @Sendable () -> [HaltInForce]
-    /// The bounds that are reached, each with what people should know.
+    /// The intake limits that are reached, each with a sentence for the operator.
     let boundsReached: @Sendable () -> [IntakeBound: String]
-    /// What became of webhooks.
+    /// The outcomes of webhooks.
     let ledger: SourceLedger
-    /// Follow the databases of sources; `nil` where no relay runs.
+    /// The followers of the sources' databases; `nil` if no relay runs.
     let followers: SourceFollowers?
-    /// What the push gateway said to each container.
+    /// The push gateway's answers to each container.
     let answers: @Sendable () -> [ContainerKey: GatewayAnswers]
-    /// What the relay is short of.
+    /// The health of the process: readiness, disk, backup, certificate.
     let health: @Sendable () async -> RelayHealth
-    /// The shards of the service; `nil` where the store is the only one.
+    /// The shards of the service; `nil` if the store is the only one.
     let shards: ShardAccess?
-    /// The relay's clock, and when it was started by it.
+    /// The relay's clock, and the time by this clock at which the relay was started.
     let now: @Sendable () -> Timestamp
     let startedAt: Timestamp
 
-    /// Beyond this many, a count reads "1000 or more".
+    /// The largest exact count; higher ones read "1000 or more".
     private static let countLimit = 1000
 
     var routes: [AdministrationRoute] {
@@ -43,12 +43,12 @@ struct OverviewAdministration: AdministrationTable {
         RelayAnswer(json: .object(try await overview()))
     }
 
-    /// What needs attention first, by the same judgement as the command `doctor`.
+    /// Shows what needs attention, judged in the same way as by the command `doctor`.
     private func attention(_ request: RelayRequest) async throws -> RelayAnswer {
         RelayAnswer(json: checkup(try await overview()).diagnosis.json)
     }
 
-    /// The same of one container.
+    /// Shows what needs attention in one container.
     private func attentionOfContainer(_ request: RelayRequest) async throws -> RelayAnswer {
         let settings = try await registry.settings(in: request)
         let known: JSONObject = [
@@ -106,7 +106,7 @@ struct OverviewAdministration: AdministrationTable {
         ]
     }
 
-    /// The change that was set aside last; null if none is.
+    /// Returns the JSON of the change that was set aside last; null if there is none.
     private static func json(_ change: SetAsideChange?) -> JSONValue {
         guard let change else { return .null }
         return [
@@ -116,7 +116,7 @@ struct OverviewAdministration: AdministrationTable {
         ]
     }
 
-    /// How it is with each shard; null where the store is the only one.
+    /// The state of each shard; null if the store is the only one.
     private var shardStandings: JSONValue {
         guard let shards else { return .null }
         return .array(shards.standings().map { .object(AdministrationRows.shard.json($0)) })
@@ -144,14 +144,14 @@ struct OverviewAdministration: AdministrationTable {
         ]
     }
 
-    /// How it stands with the database that the relay follows for a source, if it does.
+    /// Returns the state of following a source's database; `nil` if the relay follows none for it.
     private func following(_ stored: StoredSource) -> JSONValue? {
         guard let source = try? stored.changeSource(), source.follow != nil else { return nil }
         let place = SourcePlace(container: stored.container, source: stored.name)
         return .object((followers?.standing(of: place) ?? .stopped).json)
     }
 
-    /// What became of the webhooks of all sources, and of each.
+    /// Returns the outcomes of webhooks, in total and for each source.
     private func webhooks(of key: ContainerKey, _ sources: [StoredSource]) -> JSONObject {
         let tallies = ledger.tallies(of: key)
         var sum = SourceLedger.Tally()

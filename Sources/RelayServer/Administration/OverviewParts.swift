@@ -4,21 +4,21 @@ import NIOSSL
 package import RelayModel
 package import Storage
 
-/// What the relay's process is short of, or stands at.
+/// The health of the relay's process: readiness, disk, backup, certificate, accounts.
 package struct RelayHealth: Sendable {
-    /// Whether it can serve, and if not, why.
+    /// Whether the relay can serve, and if not, why.
     package var readiness: Readiness
-    /// What the store takes of its disk; `nil` where no relay runs.
+    /// The space that the store uses on its disk; `nil` if no relay runs.
     package var footprint: StoreFootprint?
-    /// The room on the disk that is kept for settling.
+    /// The disk space that is reserved for settling, in bytes.
     package var reserveBytes: UInt64
-    /// How continuous backup stands; `nil` without one.
+    /// The state of continuous backup; `nil` if there is none.
     package var backup: ShippingStatus?
-    /// When the listeners' certificate ends; `nil` without one.
+    /// The expiry of the listeners' certificate; `nil` without one.
     package var tlsUntil: Timestamp?
-    /// By how much the accounts of deliveries differ; `nil` where nobody has looked yet.
+    /// The difference between the accounts of deliveries; `nil` if they were not compared yet.
     package var difference: Int?
-    /// Rows that were set aside since the start, because they cannot be read.
+    /// The number of rows that were set aside since the start because they are unreadable.
     package var unreadableRows = 0
 
     package init(
@@ -34,28 +34,28 @@ package struct RelayHealth: Sendable {
 }
 
 extension RelayHealth {
-    /// The reasons why the relay cannot serve, by part; none if it can.
+    /// The reasons why the relay cannot serve, by part; empty if it can.
     var unready: JSONValue {
         guard case .notReady(let reasons) = readiness else { return .object([:]) }
         return .object(
             JSONObject(reasons.map { ($0.key, .string($0.value)) }.sorted { $0.0 < $1.0 }))
     }
 
-    /// How many relays know of the store; null where there can be one only.
+    /// The number of relays that share the store; null if there can be only one.
     var nodes: JSONValue { footprint?.nodes.map { .integer(Int64($0)) } ?? .null }
 
-    /// What other relays of the store have set otherwise, a sentence for each.
+    /// The settings that differ from those of the store's other relays, one sentence each.
     var disagreements: JSONValue {
         .array((footprint?.disagreements ?? []).map { .string($0) })
     }
 
-    /// By how much the accounts of deliveries differ; null where nobody has looked yet.
+    /// The difference between the accounts of deliveries; null if they were not compared yet.
     var accounts: JSONValue { difference.map { .integer(Int64($0)) } ?? .null }
 
-    /// Until when the listeners' certificate is valid; null without one.
+    /// The expiry of the listeners' certificate; null without one.
     var tls: JSONValue { tlsUntil.map { ["expiresAt": .string($0.iso8601)] } ?? .null }
 
-    /// How continuous backup stands.
+    /// The state of continuous backup.
     var backups: JSONValue {
         guard let backup else { return .null }
         var object: JSONObject = [
@@ -72,7 +72,7 @@ extension RelayHealth {
         return .object(object)
     }
 
-    /// The sizes, as far as they are known.
+    /// The sizes of the store's files and the free disk space, as far as they are known.
     var disk: JSONValue {
         guard let footprint else { return .null }
         var object: JSONObject = [
@@ -86,15 +86,15 @@ extension RelayHealth {
     }
 }
 
-/// Whether a container can send, by what is known.
+/// Whether a container can send, as far as the relay knows.
 enum SendingState: String, CaseIterable {
-    /// The last answer of the gateway says so.
+    /// The last answer of the gateway shows that it can.
     case yes
-    /// The last attempt failed for the container, not for a push or device.
+    /// The last attempt failed because of the container, not because of a push or device.
     case no
-    /// There is a credential, and nothing was sent since the start.
+    /// There is a credential, but nothing was sent since the start.
     case untried
-    /// There is no credential, and none was missed since the start.
+    /// There is no credential, and no delivery needed one since the start.
     case noCredential
 
     init(_ settings: ContainerSettings, _ answers: GatewayAnswers?) {
@@ -108,7 +108,7 @@ enum SendingState: String, CaseIterable {
 }
 
 extension GatewayAnswers {
-    /// The members that tell of it.
+    /// The members that describe the answers.
     var json: JSONObject {
         var object: JSONObject = [:]
         for kind in Kind.allCases {
@@ -128,20 +128,20 @@ extension GatewayAnswers {
 }
 
 extension ContainerSettings {
-    /// With what the container sends, and until when that is valid; `null` without a credential.
+    /// The kind of the container's credential and its expiry; `null` without a credential.
     var credentialJSON: JSONValue {
         if let certificate {
             var object: JSONObject = ["kind": "certificate"]
             object["expiresAt"] = certificate.expiry.map { .string($0.iso8601) }
             return .object(object)
         }
-        // A signing key of APNs is valid until it is revoked.
+        // A signing key of APNs is valid until it is revoked, so it has no expiry.
         return credential == nil ? .null : ["kind": "key"]
     }
 }
 
 extension ProviderCertificate {
-    /// When the certificate ends; `nil` if it cannot be read.
+    /// The expiry of the certificate; `nil` if it cannot be read.
     var expiry: Timestamp? {
         guard packing == .pem,
             let chain = try? NIOSSLCertificate.fromPEMBytes(bytes), let first = chain.first

@@ -1,13 +1,13 @@
 import RelayModel
 import Storage
 
-/// The phones of a sandbox, with what they got.
+/// The phones of a sandbox, with the pushes that they received.
 struct PhoneAdministration: AdministrationTable {
     let registry: any ContainerRegistry & DeviceRegistry
-    /// What they got; `nil` where pushes go to real ones.
+    /// The pushes that the phones received; `nil` unless the relay runs in a sandbox.
     let phones: SandboxPushes?
 
-    /// Phones that are shown: a sandbox has three, and what a seed adds.
+    /// The maximum number of phones in the answer; a sandbox has three, and those that a seed adds.
     private static let mostPhones = 200
 
     var routes: [AdministrationRoute] {
@@ -43,7 +43,7 @@ struct PhoneAdministration: AdministrationTable {
         return RelayAnswer(json: .object(answer))
     }
 
-    /// The devices of the gateway, of all containers: a sandbox has one.
+    /// Returns the devices that use the gateway, of all containers; a sandbox has one container.
     private func devices() async throws -> [DeviceVersion] {
         var found: [DeviceVersion] = []
         for settings in try await registry.containers() where found.count < Self.mostPhones {
@@ -57,7 +57,7 @@ struct PhoneAdministration: AdministrationTable {
 }
 
 extension DeviceVersion {
-    /// Whose device it is.
+    /// The members that name the device and its user.
     var named: JSONObject {
         [
             "deviceID": .string(device.id.rawValue),
@@ -67,7 +67,7 @@ extension DeviceVersion {
 }
 
 extension SandboxPushes.Push {
-    /// What the phone got, without its token.
+    /// The push as JSON, without the device token.
     var json: JSONObject {
         var object: JSONObject = [
             "at": .string(at.iso8601), "deliveryID": .string(deliveryID),

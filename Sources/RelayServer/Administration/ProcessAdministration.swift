@@ -1,13 +1,13 @@
 import Logging
 import RelayModel
 
-/// What an operator changes about the running process without a restart: how much it logs, and its
+/// What an operator can change in the running process without a restart: the log level and the
 /// certificate.
 struct ProcessAdministration: AdministrationTable {
-    /// What is logged; `nil` where nothing runs.
+    /// The levels of the log; `nil` if no relay runs.
     let levels: LogLevels?
-    /// Reads the files of the certificate again, and throws what is wrong with them; `nil` where
-    /// there are none.
+    /// Reads the files of the certificate again, and throws what is wrong with them; `nil` if there
+    /// are no such files.
     let renewCertificates: (@Sendable () throws -> Bool)?
 
     var routes: [AdministrationRoute] {

@@ -6,8 +6,8 @@ extension ProviderCertificate {
     /// Reads a client certificate: a PEM text with certificates and key, or a PKCS#12 file in
     /// Base64, with the passphrase of the key.
     ///
-    /// It is opened here, so that a wrong passphrase is not found out at the first push; a PKCS#12
-    /// file is kept as PEM.
+    /// The certificate is opened here, so that a wrong passphrase is reported now and not at the
+    /// first push. A PKCS#12 file is stored as PEM.
     init(_ reader: JSONReader) throws(JSONContractError) {
         try reader.allowOnly(["certificate", "passphrase"])
         let text = try reader.require("certificate", try reader.string("certificate"))
@@ -39,7 +39,7 @@ extension ProviderCertificate {
             }
             return Array(text.utf8)
         }
-        // A PKCS#12 file is a sequence in DER, which begins with 0x30.
+        // A PKCS#12 file is a DER sequence, which begins with 0x30.
         let packed = Base64.decode(String(text.filter { !$0.isWhitespace }))
         guard let packed, packed.first == 0x30 else {
             throw reader.failure(
@@ -62,8 +62,8 @@ extension ProviderCertificate {
 }
 
 extension LongBodies {
-    /// Reads settings, those with a certificate by turns on the thread: to open it may take
-    /// seconds.
+    /// Reads settings; those with a certificate take turns on this value's thread, because opening
+    /// a certificate may take seconds.
     ///
     /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
     ///   waited.
@@ -71,7 +71,7 @@ extension LongBodies {
         _ request: RelayRequest, of container: ContainerKey,
         _ read: @Sendable () throws -> ContainerSettings
     ) async throws -> ContainerSettings {
-        // What is wrong with the body is said by whoever reads it.
+        // An invalid body is reported by `read`, so the error is ignored here.
         let apns = try? request.optionalJSONBody().reader("apns")
         guard let apns, apns.value("certificate") != nil else { return try read() }
         return try await apart(of: container, read)

@@ -1,11 +1,12 @@
 import RelayModel
 import Storage
 
-/// The schema of a container: show, import as JSON or as CloudKit's text, and what is kept.
+/// The schema of a container: show it, import it as JSON or as CloudKit's text, and set which
+/// records are kept.
 struct SchemaAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let shadow: any Shadow
-    /// Is told that what may be seen, and by whom, has changed.
+    /// Called when the records that users may see have changed.
     let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [AdministrationRoute] {
@@ -16,7 +17,8 @@ struct SchemaAdministration: AdministrationTable {
         ]
     }
 
-    /// As JSON, or with `format=text` as `{"text": …}` in CloudKit's schema language.
+    /// Shows the schema as JSON, or with `format=text` as `{"text": …}` in CloudKit's schema
+    /// language.
     private func export(_ request: RelayRequest) async throws -> RelayAnswer {
         let schema = try await shadow.schema(of: try await registry.key(in: request))
         switch request.query["format"] {
@@ -28,10 +30,10 @@ struct SchemaAdministration: AdministrationTable {
         }
     }
 
-    /// Puts a schema in the place of the one before: `{"recordTypes", "roles"}`, or `{"text"}`.
+    /// Replaces the schema with `{"recordTypes", "roles"}` or `{"text"}`.
     ///
-    /// A text does not say what is kept in the shadow: what was kept or not stays so, and what is
-    /// new is kept.
+    /// A text cannot say which records the shadow keeps. A record type that exists stays as it was,
+    /// and a new one is kept.
     private func replace(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let body = try request.jsonBody()
@@ -59,9 +61,10 @@ struct SchemaAdministration: AdministrationTable {
         }
     }
 
-    /// Says whether the records of one type are kept: `{"shadow": true}`.
+    /// Sets whether the records of one type are kept: `{"shadow": true}`.
     ///
-    /// All else stays as it is, also what is changed or learned at the same time.
+    /// Everything else in the schema stays as it is, including what is changed or inferred at the
+    /// same time.
     private func keep(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let name: RecordType = try request.identifier("recordType")
@@ -85,7 +88,8 @@ struct SchemaAdministration: AdministrationTable {
 }
 
 private extension ContainerSchema {
-    /// This schema, which was read from a text, with what that has no words for as it was.
+    /// Returns this schema, which was parsed from a text, with the marks of `before` that a text
+    /// cannot express.
     func keepingMarks(of before: ContainerSchema) -> ContainerSchema {
         var schema = self
         for (name, known) in before.recordTypes where !known.isInferred {
@@ -95,7 +99,7 @@ private extension ContainerSchema {
         return schema
     }
 
-    /// This schema, with a type whose records are kept, or are not.
+    /// Returns this schema with the records of one type kept or not kept.
     func keeping(_ name: RecordType, _ isKept: Bool) -> ContainerSchema {
         var schema = self
         var type = recordTypes[name] ?? RecordTypeDefinition(name, isInferred: true)

@@ -3,13 +3,13 @@ import HTTPTypes
 import RelayModel
 import Storage
 
-/// Sends a change in a source's place, for who tries out what it fires.
+/// Sends a change as if the source had posted it, to try out what it fires.
 struct SendAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
     let intake: ChangeIntake
     let decoding: WebhookDecoding
 
-    /// Header fields that say who calls, and nothing of the change.
+    /// Header fields that belong to the call and not to the change.
     private static let ownFields: Set<String> = [
         "authorization", "cookie", "x-belfry-console", "host", "origin", "referer",
     ]
@@ -18,8 +18,10 @@ struct SendAdministration: AdministrationTable {
         [AdministrationRoute(.sendChange, bodyLimit: .webhook, respond: send)]
     }
 
-    /// Takes the body as a webhook of the source: what proves a webhook is proved by the caller's
-    /// token, and everything after that is as with one.
+    /// Takes the body as a webhook of the source.
+    ///
+    /// The caller's token replaces the verification of the webhook; everything after that is the
+    /// same.
     private func send(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")

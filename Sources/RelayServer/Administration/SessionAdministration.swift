@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// Who is signed in at the console: begin, show, end.
+/// Sessions of the console: begin, show, end.
 struct SessionAdministration: AdministrationTable {
     let sessions: ConsoleSessions
     let cookie: ConsoleCookie
@@ -20,7 +20,7 @@ struct SessionAdministration: AdministrationTable {
     private func signIn(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
-        // Another site that could sign somebody in would see what they do.
+        // If another site could sign a user in with its own token, it would see what the user does.
         if request.header("Sec-Fetch-Site") != nil || request.header("Origin") != nil {
             try ConsoleCookie.checkOrigin(of: request)
         }
@@ -46,7 +46,8 @@ struct SessionAdministration: AdministrationTable {
     private func createCode(
         _ request: RelayRequest, _ administrator: Administrator
     ) async throws -> RelayAnswer {
-        // Sessions would follow each other without an end, and go on after their user signed out.
+        // Otherwise sessions could follow each other without end, and continue after the user
+        // signed out.
         guard administrator.session == nil else {
             throw AuthenticationRefusal.notAllowed(
                 "a code is made with a token: one of a session's would outlive that session")
@@ -62,7 +63,7 @@ struct SessionAdministration: AdministrationTable {
 }
 
 extension Administrator {
-    /// Who it is, and until when.
+    /// Returns the caller's rights, and the end of its session.
     func json(_ settings: ConsoleSettings) -> JSONObject {
         var object: JSONObject = [
             "label": .string(label),

@@ -1,21 +1,21 @@
 import RelayModel
 
-/// What a relay knows of one shard of its service.
+/// What this relay knows of one shard of the service.
 struct ShardStanding: Sendable, Hashable {
     let schema: String
-    /// Whether it is the shard of the relay's own store.
+    /// Whether this relay owns the store of the shard.
     let isOwn: Bool
-    /// How it is with it, as one word.
+    /// The state of the shard, as one word.
     var state = "unknown"
-    /// Why nobody can be asked there; `nil` if somebody can.
+    /// The reason why calls to the shard cannot be answered; `nil` if they can.
     var obstacle: String?
-    /// Who owns it, under which number, and where it is reached.
+    /// The owner of the shard's store, its epoch, and the address at which it is reached.
     var owner: String?
     var epoch: Int64?
     var address: String?
-    /// How many containers lie there.
+    /// The number of containers in the shard.
     var containers = 0
-    /// How long ago it was seen last; `nil` if it never was.
+    /// The time since the shard was last seen; `nil` if it never was.
     var age: Duration?
 
     init(schema: String, isOwn: Bool) {
@@ -23,8 +23,10 @@ struct ShardStanding: Sendable, Hashable {
         self.isOwn = isOwn
     }
 
-    /// Says that the store was moved: to the shard `heir`, whose owner is asked, or elsewhere if
-    /// that is the shard itself.
+    /// Records that the store was moved.
+    ///
+    /// If `heir` names another shard, calls go to the owner of that one. If it names this shard,
+    /// the store was moved elsewhere, or is being moved.
     mutating func noteMoved(to heir: String) {
         (state, owner, epoch, address) = ("movedAway", nil, nil, nil)
         guard heir == schema else {
@@ -39,24 +41,25 @@ struct ShardStanding: Sendable, Hashable {
 
 /// What administrative calls need of the shards of the service.
 struct ShardAccess: Sendable {
-    /// The shard of the relay's own store.
+    /// The shard of this relay's store.
     let own: String
     let standings: @Sendable () -> [ShardStanding]
-    /// The containers of other shards.
+    /// The containers of the other shards.
     let elsewhere: @Sendable () -> [(schema: String, keys: [ContainerKey])]
-    /// Makes a container by what is given, unless a shard has it; its check is for the commit.
+    /// Creates a container with the given closure unless another shard has it; the closure must
+    /// call its check when it commits.
     let creating: @Sendable (ContainerKey, @escaping Making) async throws -> Void
 
     typealias Making =
         @Sendable (_ check: @escaping @Sendable () throws -> Void) async throws -> Void
 }
 
-/// The shard that an administrative call names in its parameters.
+/// The check of the shard that an administrative call names in its query.
 struct ShardParameter: Sendable {
-    /// `nil` where the store is the only one.
+    /// The shards of the service; `nil` if the store is the only one.
     let shards: ShardAccess?
 
-    /// Refuses a call that is meant for another shard than the one that answers.
+    /// Refuses a call that names another shard than the one that answers.
     ///
     /// - Throws: 400 that names the shards.
     func check(_ request: RelayRequest) throws(APIError) {
@@ -79,7 +82,7 @@ struct ShardParameter: Sendable {
     }
 }
 
-/// The shards of the service.
+/// The call that lists the shards of the service.
 struct ShardAdministration: AdministrationTable {
     let shards: ShardAccess?
 

@@ -3,23 +3,25 @@ import PostgresFollowing
 import RelayModel
 import Storage
 
-/// Change sources: list, show, set, rotate, delete; and webhooks that were refused.
+/// Change sources: list, show, set, rotate, delete; and the webhooks that were refused.
 struct SourceAdministration: AdministrationTable {
     let registry: any ContainerRegistry & SourceRegistry
     /// The identity of the store.
     let store: UUIDBytes
-    /// What became of webhooks.
+    /// The outcomes of webhooks.
     let ledger: SourceLedger
-    /// What is known of a container's records.
+    /// What the relay knows of a container's records.
     let knowledge: SubscriptionKnowledge
-    /// Follow the databases of sources; `nil` where no relay runs.
+    /// The followers of the sources' databases; `nil` if no relay runs.
     let followers: SourceFollowers?
-    /// How sources reach the relay.
+    /// The URL at which sources reach the relay.
     let publicURL: PublicURL
-    /// Makes unpredictable bytes, as many as it is asked for.
+    /// Returns the given number of unpredictable bytes.
     let randomBytes: @Sendable (Int) -> [UInt8]
-    /// Has one at a time change what is set of a container: each goes on from what the one before
-    /// wrote.
+    /// The queue in which changes of one container's keys, sources and settings wait for each
+    /// other.
+    ///
+    /// Each change starts from what the one before it wrote.
     let line: ReaderLine
 
     var routes: [AdministrationRoute] {
@@ -39,7 +41,7 @@ struct SourceAdministration: AdministrationTable {
         ]
     }
 
-    /// Runs `body` while nobody else changes what is set of the container.
+    /// Runs `body` while no other call changes the container's keys, sources or settings.
     private func inTurn(
         _ request: RelayRequest, _ body: () async throws -> RelayAnswer
     ) async throws -> RelayAnswer {
@@ -65,9 +67,9 @@ struct SourceAdministration: AdministrationTable {
         return RelayAnswer(json: .object(object))
     }
 
-    /// Saves a source, new or not: what the body does not name stays as it was.
+    /// Creates or changes a source; members that the body does not name keep their values.
     ///
-    /// Where a new one names no secret, one is made and shown in this answer and never again.
+    /// A new source without a secret gets a generated one, which only this answer shows.
     private func set(
         _ request: RelayRequest, by administrator: Administrator
     ) async throws -> RelayAnswer {
@@ -82,12 +84,14 @@ struct SourceAdministration: AdministrationTable {
             throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")
         }
         given["name"] = .string(name.rawValue)
-        // The relay connects from its own machine, with files that lie there.
+        // The relay connects from its own machine, with files of that machine (certificates, keys).
+        // A token of one container must not use those.
         if let follow = given["follow"], follow != .null, administrator.container != nil {
             throw AuthenticationRefusal.notAllowed(
                 "a source that follows a database needs a token for all containers")
         }
-        // Whoever says what is followed says it for this store, whatever a copy of it had taken.
+        // A new definition is meant for this store. It replaces the identity of the store that a
+        // copy may have brought along.
         if case .object(var follow)? = given["follow"] {
             follow["store"] = .string(store.description)
             given["follow"] = .object(follow)
@@ -116,8 +120,9 @@ struct SourceAdministration: AdministrationTable {
         return RelayAnswer(status: former == nil ? 201 : 200, json: .object(answer))
     }
 
-    /// Sources of one container, and the bytes of their definitions: all of them are in memory
-    /// while one is asked about.
+    /// The maximum number of sources of one container, and the maximum size of their definitions.
+    ///
+    /// A call about one source loads all of them.
     static let mostSources = 1000
     static let mostSourceBytes = 16 * 1024 * 1024
 
@@ -125,7 +130,8 @@ struct SourceAdministration: AdministrationTable {
         for source: ChangeSource, beside known: [StoredSource]
     ) throws(APIError) {
         let others = known.filter { $0.name != source.name }
-        // Where there were more before there was a bound, each can be changed still.
+        // A container that had more sources before this limit existed can still change each of
+        // them.
         guard others.count < mostSources || others.count < known.count else {
             throw APIError(
                 .quotaExceeded, "a container has at most \(mostSources) change sources")
@@ -141,7 +147,7 @@ struct SourceAdministration: AdministrationTable {
         }
     }
 
-    /// What the following of a database would refuse at once is refused here.
+    /// Refuses a definition that the follower of the database would refuse at once.
     private static func check(_ follow: FollowDefinition?) throws(JSONContractError) {
         guard let follow else { return }
         do throws(FollowProblem) {
@@ -151,7 +157,7 @@ struct SourceAdministration: AdministrationTable {
         }
     }
 
-    /// Gives a source another secret, beside which the one before is accepted for a while.
+    /// Gives a source a new secret; the former one stays valid for a grace period.
     private func rotate(_ request: RelayRequest) async throws -> RelayAnswer {
         let container = try await registry.key(in: request)
         let name: SourceName = try request.identifier("source")
@@ -174,12 +180,13 @@ struct SourceAdministration: AdministrationTable {
                 try await save(rotated.source, rotated.secret, of: container, at: now)))
     }
 
-    /// A day: long enough to change the sender by hand, and to see that it posts again.
+    /// One day: enough time to change the sender by hand, and to see that it posts again.
     private static let usualGrace: Int64 = 86_400
     /// Thirty days.
     private static let longestGrace: Int64 = 30 * 86_400
 
-    /// Saves a source; `secret` is shown, and what is to be pasted has it.
+    /// Saves a source and returns its description; this shows `secret`, also in the text for the
+    /// sender.
     private func save(
         _ source: ChangeSource, _ secret: String?, of container: ContainerKey,
         at now: Timestamp
@@ -196,7 +203,8 @@ struct SourceAdministration: AdministrationTable {
         return answer
     }
 
-    /// What of its mapping nothing bears that is known, `nil` if there is nothing to be said.
+    /// Returns warnings about parts of the mapping that match no known table or field; `nil` if
+    /// there are none.
     private func warnings(
         of source: ChangeSource, _ container: ContainerKey, at now: Timestamp
     ) async throws -> JSONValue? {
@@ -208,7 +216,7 @@ struct SourceAdministration: AdministrationTable {
         return sentences.isEmpty ? nil : .array(sentences.map { .string($0) })
     }
 
-    /// The sender's side, ready to paste, and a webhook to try.
+    /// Returns the text that sets up the sender, and a trial webhook.
     private func sender(
         _ source: ChangeSource, of container: ContainerKey, _ secret: String? = nil
     ) -> JSONValue {
@@ -235,15 +243,16 @@ struct SourceAdministration: AdministrationTable {
         ledger.forget(name, of: container)
         followers?.lookAgain(at: SourcePlace(container: container, source: name))
         var object: JSONObject = ["name": .string(name.rawValue), "deleted": true]
-        // What cannot be read can be deleted all the same.
+        // A source whose definition cannot be read can still be deleted.
         if let follow = (try? stored?.changeSource())?.follow, await !isFollowed(by: follow) {
             object["left"] = .string(Self.left(by: follow))
         }
         return RelayAnswer(json: .object(object))
     }
 
-    /// Whether another source goes on by the same slot or outbox: whoever drops it takes that
-    /// one's changes.
+    /// Returns whether another source uses the same slot or outbox.
+    ///
+    /// If so, it must not be dropped, because that source would lose its changes.
     private func isFollowed(by ended: FollowDefinition) async -> Bool {
         for settings in (try? await registry.containers()) ?? [] {
             for stored in (try? await registry.sources(of: settings.key)) ?? [] {
@@ -254,7 +263,7 @@ struct SourceAdministration: AdministrationTable {
         return false
     }
 
-    /// What stays in the database that was followed, and grows there.
+    /// Returns a sentence about what stays in the followed database and keeps growing there.
     private static func left(by follow: FollowDefinition) -> String {
         follow.readsOutbox
             ? "the outbox fills on: belfry follow postgres --outbox --drop --url … removes it"
@@ -262,7 +271,7 @@ struct SourceAdministration: AdministrationTable {
                 + "pg_drop_replication_slot('\(follow.slot)')"
     }
 
-    /// The definition without secrets, where to post, and what became of webhooks.
+    /// Returns the definition without secrets, the URL to post to, and the outcomes of webhooks.
     func shownObject(_ stored: StoredSource) throws -> JSONObject {
         let source = try stored.changeSource()
         var object = source.shownJSON
@@ -275,7 +284,8 @@ struct SourceAdministration: AdministrationTable {
         return object
     }
 
-    /// How it stands with the database that the relay follows for a source, if it does.
+    /// Returns the state of following the source's database; `nil` if the relay follows none for
+    /// it.
     private func following(_ source: ChangeSource, of key: ContainerKey) -> JSONValue? {
         guard source.follow != nil else { return nil }
         let place = SourcePlace(container: key, source: source.name)
@@ -292,8 +302,9 @@ struct SourceAdministration: AdministrationTable {
 }
 
 private extension FollowDefinition {
-    /// Whether nobody reads on from this slot, or this outbox, once `other` is followed instead: an
-    /// URL that is another may lead to the same database.
+    /// Returns whether following `other` instead leaves this slot or outbox without a reader.
+    ///
+    /// The URL is not compared, because another URL may lead to the same database.
     func isLeft(by other: FollowDefinition?) -> Bool {
         guard let other else { return true }
         return readsOutbox != other.readsOutbox || !readsOutbox && slot != other.slot

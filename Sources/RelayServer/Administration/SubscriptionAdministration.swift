@@ -1,12 +1,12 @@
 import RelayModel
 import Storage
 
-/// Subscriptions and devices, for whoever has to help a user: list, delete.
+/// Subscriptions and devices, for support: list, delete.
 struct SubscriptionAdministration: AdministrationTable {
     let registry:
         any ContainerRegistry & SubscriptionRegistry & DeviceRegistry & ListRegistry
             & DeliveryRegistry
-    /// How subscriptions have fared.
+    /// The reader of the subscriptions' health.
     let health: HealthReading
 
     var routes: [AdministrationRoute] {
@@ -18,9 +18,10 @@ struct SubscriptionAdministration: AdministrationTable {
         ]
     }
 
-    /// Subscriptions of the container, the newest first, at most `limit`; with `after` by serial.
+    /// Lists subscriptions of the container, the newest first, at most `limit`; with `after`, by
+    /// ascending serial.
     ///
-    /// Those that were disabled stand among the others, with why.
+    /// Disabled subscriptions are in the same list, with the reason.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let before = try request.numberBefore()
         guard request.query["after"] != nil else {
@@ -52,7 +53,7 @@ struct SubscriptionAdministration: AdministrationTable {
             lines += page.elements.map { ($0.version, Self.json($0.version, $0.json)) }
             ends += page.next.map { [$0] } ?? []
         }
-        // Both lists are known down to here.
+        // Both lists are complete down to this serial; rows below it wait for the next page.
         let end = ends.max() ?? 0
         let known = lines.filter { $0.version.serial >= end }
             .sorted { $0.version.serial > $1.version.serial }
@@ -82,7 +83,8 @@ struct SubscriptionAdministration: AdministrationTable {
                 ? page.elements.last.map { Self.goingOn(after: $0.version.serial) } : nil)
     }
 
-    /// Lines with how their subscriptions have fared, and how much is held back for them.
+    /// Returns the rows of the list, with the health of each subscription and the number of its
+    /// held deliveries.
     private func rows(
         of lines: some Collection<Line>, in container: ContainerKey
     ) async throws -> [JSONObject] {
@@ -95,10 +97,10 @@ struct SubscriptionAdministration: AdministrationTable {
         }
     }
 
-    /// A line of the list.
+    /// A row of the list.
     private typealias Line = (version: SubscriptionVersion, json: JSONObject)
 
-    /// Two lists by serial as one, as far as both are known.
+    /// Merges two pages by serial, as far as both of them reach.
     private static func merged(
         _ first: Page<Line>, _ second: Page<Line>, rows: Int
     ) -> Page<Line> {
@@ -148,7 +150,7 @@ struct SubscriptionAdministration: AdministrationTable {
             next: page.hasMore ? page.elements.last.map { Self.goingOn(after: $0.serial) } : nil)
     }
 
-    /// Devices with how much is held back for them.
+    /// Returns the rows of devices, with the number of deliveries that are held for each.
     private func rows(
         of versions: [DeviceVersion], in container: ContainerKey
     ) async throws -> [JSONObject] {
@@ -174,7 +176,10 @@ struct SubscriptionAdministration: AdministrationTable {
         ])
     }
 
-    /// Whose device is meant: a name is its user's, and several users may have the same one.
+    /// Returns the user whose device is meant.
+    ///
+    /// A device's name is unique only for its user, and several users may have a device of the same
+    /// name.
     private func holder(
         of id: DeviceID, in container: ContainerKey, stated: UserID?
     ) async throws -> UserID? {
@@ -195,7 +200,7 @@ struct SubscriptionAdministration: AdministrationTable {
         return object
     }
 
-    /// Where the next page goes on.
+    /// Returns the member of an answer that says where the next page begins.
     private static func goingOn(after serial: UInt64) -> (name: String, value: JSONValue) {
         ("after", .string(String(serial)))
     }

@@ -2,13 +2,13 @@ import Delivery
 import RelayModel
 import Storage
 
-/// All that is set of a container, in one answer.
+/// The call that shows all settings of a container in one answer.
 struct SummaryAdministration: AdministrationTable {
     let registry: any ContainerRegistry & AccessKeyRegistry & SourceRegistry
     let shadow: any Shadow
     let containers: ContainerAdministration
     let sources: SourceAdministration
-    /// What the push gateway said to each container.
+    /// The push gateway's answers to each container.
     let answers: @Sendable () -> [ContainerKey: GatewayAnswers]
     let retention: Retention
 

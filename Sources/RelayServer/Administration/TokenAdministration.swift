@@ -1,13 +1,13 @@
 import RelayModel
 import Storage
 
-/// Further tokens of the administrative surface, the audit log, and how secrets are kept.
+/// Additional tokens of the administrative surface, the audit log, and the encryption of secrets.
 struct TokenAdministration: AdministrationTable {
     let registry: any ContainerRegistry & AdministrationRegistry
     let identifiers: RandomIdentifiers
-    /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
+    /// The ID of the key that encrypts the store's secrets; `nil` if they are not encrypted.
     let secretsKeyID: String?
-    /// The shards of the service; `nil` where the store is the only one.
+    /// The shards of the service; `nil` if the store is the only one.
     let shards: ShardAccess?
 
     var routes: [AdministrationRoute] {
@@ -25,7 +25,7 @@ struct TokenAdministration: AdministrationTable {
         return AdministrationCall.listTokens.answer(tokens.map(AdministrationRows.adminToken.json))
     }
 
-    /// Creates a token; it is shown in this answer and never again.
+    /// Creates a token; only this answer shows it.
     private func create(_ request: RelayRequest) async throws -> RelayAnswer {
         let secret = identifiers.digits(bytes: 32)
         let token = try AdminToken(
@@ -41,8 +41,10 @@ struct TokenAdministration: AdministrationTable {
         return RelayAnswer(status: 201, json: .object(object))
     }
 
-    /// A token is its store's: calls of a container of another shard are worked where nobody would
-    /// know it.
+    /// Refuses a token for a container of another shard.
+    ///
+    /// A token is stored in one shard. Calls about a container are answered in the container's
+    /// shard, where this token would be unknown.
     private func refuse(ofOtherShards key: ContainerKey) throws(APIError) {
         guard let shard = shards?.elsewhere().first(where: { $0.keys.contains(key) })?.schema
         else { return }
@@ -60,7 +62,7 @@ struct TokenAdministration: AdministrationTable {
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }
 
-    /// Calls, the newest first, before the parameter `before`, at most `limit`.
+    /// Lists audited calls, the newest first, before the parameter `before`, at most `limit`.
     private func audit(_ request: RelayRequest) async throws -> RelayAnswer {
         let before = try request.number("before").map { Int64(clamping: $0) }
         let limit = try request.limit()
@@ -78,7 +80,7 @@ struct TokenAdministration: AdministrationTable {
 }
 
 extension AdminToken {
-    /// Reads what a new token may do.
+    /// Reads the rights of a new token.
     ///
     /// - Throws: `JSONContractError` at the first member that does not fit.
     init(_ body: JSONReader, id: String, verifier: String, at now: Timestamp) throws {
@@ -109,7 +111,7 @@ extension AdminToken {
             endsAt: hours.map { now.advanced(by: .seconds($0 * 3600)) })
     }
 
-    /// What a token may do.
+    /// The access that a token grants.
     enum Access: String, CaseIterable {
         case read, change
     }

@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// The users of a container.
+/// The call that lists the users of a container.
 struct UserAdministration: AdministrationTable {
     let registry: any ContainerRegistry
 
@@ -9,8 +9,8 @@ struct UserAdministration: AdministrationTable {
         [AdministrationRoute(.listUsers, respond: list)]
     }
 
-    /// Users by name, after the parameter `after`, at most `limit`; with `prefix` those whose names
-    /// begin with it.
+    /// Lists users by name, after the parameter `after`, at most `limit`; with `prefix`, only those
+    /// whose names begin with it.
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
         let page = try await registry.userPage(
             of: try await registry.key(in: request), after: try request.parameter("after"),
@@ -24,7 +24,7 @@ struct UserAdministration: AdministrationTable {
 }
 
 extension AdministrationRows {
-    /// A user, with what they have.
+    /// A user with the number of their devices and subscriptions.
     static let user = AdministrationRow<UserOverview>(
         [
             .always("userRecordName", .text) { .string($0.user.rawValue) },
