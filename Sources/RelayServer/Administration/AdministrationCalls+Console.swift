@@ -1,6 +1,6 @@
 import RelayModel
 
-// The calls that only the console's pages make: who is signed in, and what this relay is.
+//  The calls that only the console's pages make: who is signed in, and what this relay is.
 
 extension AdministrationCall {
     /// Path prefixes of the calls that are about the caller alone.

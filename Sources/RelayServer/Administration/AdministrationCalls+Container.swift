@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-// The calls about one container: its settings, keys, sources, schema, and user sign-in.
+//  The calls about one container: its settings, keys, sources, schema, and user sign-in.
 
 extension AdministrationCall {
     package static let listContainers = AdministrationCall(

@@ -1,8 +1,8 @@
 import RelayModel
 import Storage
 
-// The calls about the contents of a container: subscriptions, devices, changes, notifications,
-// retries and dead letters.
+//  The calls about the contents of a container: subscriptions, devices, changes, notifications,
+//  retries and dead letters.
 
 extension AdministrationCall {
     // MARK: Subscriptions and their index

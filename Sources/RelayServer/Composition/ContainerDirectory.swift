@@ -3,10 +3,13 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// The settings of all containers, from memory: the follower and the gateway's thread ask for them
-/// at every change and connection, and must not wait for the store.
+/// The settings of all containers, in memory.
 ///
-/// A lock around a dictionary; whoever saves settings puts them here too.
+/// The follower and the gateway's thread read them for every change and connection, and must not
+/// wait for the store.
+///
+/// Concurrency: a lock around a dictionary. The code that saves settings updates this directory
+/// too.
 final class ContainerDirectory: Sendable {
     private let settings: Mutex<[ContainerKey: ContainerSettings]>
 
@@ -23,7 +26,7 @@ final class ContainerDirectory: Sendable {
         settings.withLock { $0[container.key] = container }
     }
 
-    /// What a container shows to the gateway; `nil` if it has no usable credential.
+    /// Returns the credential that a container uses at the gateway; `nil` if it has no usable one.
     func credential(of key: ContainerKey) -> GatewayCredential? {
         guard let settings = self[key] else { return nil }
         if let certificate = settings.certificate {

@@ -3,10 +3,11 @@ import Logging
 import Metrics
 
 extension FollowerPulse {
-    /// How often the follower is looked at.
+    /// The interval between two looks at the follower.
     private static let interval: Duration = .seconds(1)
 
-    /// Tells once of each entry at which the follower stands still, and shows it as a metric.
+    /// Logs each entry at which the follower stands still, once, and records the duration as a
+    /// metric.
     func watch(_ world: World, _ logger: Logger) async throws {
         let gauge = Gauge(label: "belfry_follower_stalled_seconds")
         var told: FollowerPulse.Stand?
@@ -24,8 +25,8 @@ extension FollowerPulse {
 }
 
 extension Readiness {
-    /// What is so by the follower's pulse, by the reasons why the relay does not follow yet, if it
-    /// does not, and by what the store is short of.
+    /// Creates the readiness from the follower's pulse, from the reasons why the relay does not
+    /// follow the log yet, and from what the store is short of.
     package init(_ pulse: FollowerPulse, unready: [String: String]? = nil, shortage: String? = nil)
     {
         if let stand = pulse.stand {
@@ -39,7 +40,7 @@ extension Readiness {
 }
 
 extension FollowerPulse.Stand {
-    /// What is told of it.
+    /// A sentence for `/readyz`.
     var reason: String {
         "stands still at position \(position) for \(duration.components.seconds) s"
     }

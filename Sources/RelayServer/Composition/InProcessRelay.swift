@@ -5,15 +5,18 @@ import NIOCore
 import RelayModel
 import Synchronization
 
-/// The administrative calls without a network, for commands on a file that no relay has open: the
-/// same router, called in this process.
+/// Answers administrative calls without a network.
+///
+/// Commands use it on a store file that no relay has open; it calls the same router within this
+/// process.
 package struct InProcessRelay: Sendable {
     private let responder: RouterResponder<RelayContext>
     private let logger: Logger
     private let token: String
 
-    /// Serves the administrative calls of `dependencies` with a token that lives as long as this
-    /// value.
+    /// Creates a relay that answers the administrative calls of `dependencies`.
+    ///
+    /// Its token is random and exists only as long as this value.
     package init(_ dependencies: RelayDependencies) {
         var dependencies = dependencies
         token = Hexadecimal.encode(dependencies.randomBytes(32))
@@ -24,7 +27,7 @@ package struct InProcessRelay: Sendable {
 
     /// Makes one call.
     ///
-    /// - Returns: The status and the body, which is JSON unless the relay is broken.
+    /// - Returns: The status and the body, which is JSON unless the relay has a defect.
     package func call(
         _ method: String, _ target: String, body: [UInt8]
     ) async throws -> (status: Int, body: [UInt8]) {
@@ -45,7 +48,7 @@ package struct InProcessRelay: Sendable {
         return (response.status.code, collector.bytes)
     }
 
-    /// Takes a response's body.
+    /// Collects the body of a response.
     private final class BodyCollector: ResponseBodyWriter, Sendable {
         private let collected = Mutex<[UInt8]>([])
 

@@ -2,8 +2,10 @@ import Fanout
 import Storage
 import Synchronization
 
-/// A thread that judges changes with dear conditions, one after the other, behind everything else
-/// that the process does: a condition may take a tenth of a second.
+/// A thread that judges changes with expensive conditions one after the other, at a lower priority
+/// than all other work of the process.
+///
+/// One condition may take a tenth of a second.
 ///
 /// Concurrency: a lock around values.
 final class JudgingThread: SideJudge {

@@ -4,17 +4,17 @@ import ServiceLifecycle
 package struct LoopService: Service {
     private let body: @Sendable () async throws -> Void
 
-    /// Makes a service of a loop, which is cancelled when the group shuts down.
+    /// Creates a service from a loop, which is cancelled when the group shuts down.
     package init(_ body: @escaping @Sendable () async throws -> Void) {
         self.body = body
     }
 
-    /// Runs the loop; throws what it throws, unless it was cancelled.
+    /// Runs the loop; throws what the loop throws, except for its cancellation.
     package func run() async throws {
         do {
             try await cancelWhenGracefulShutdown { try await body() }
         } catch is CancellationError {
-            // The usual end of a loop.
+            // A loop usually ends by cancellation.
         }
     }
 }

@@ -6,30 +6,31 @@ import Storage
 import StoragePostgreSQL
 import Synchronization
 
-/// What the listeners of a relay know of who answers.
+/// Decides which relay answers the calls that come to this relay's listeners.
 final class NodeAnswering: Sendable {
     private struct State {
         var sockets: LiveSockets?
-        /// Whether calls of other relays are taken.
+        /// Whether this relay accepts calls that other relays forward.
         var isTaking = true
-        /// What came of asking the owner last, and which that was.
+        /// The owner that was last asked for its readiness, and the result.
         var answer: (owner: StoreOwner, readiness: Readiness)?
-        /// How long ago the database last said who owns the store.
+        /// The time since the database last said which relay owns the store.
         var sight: Stopwatch?
-        /// Why it has not said it since; `nil` if that is not known.
+        /// The reason why the database has not said it since; `nil` if it is not known.
         var blindness: String?
-        /// What has the store's state.
+        /// The follower that has the store's state while another relay owns the store.
         var standby: StandbyFollower?
     }
 
-    /// What the listener for other relays is called.
+    /// The name of the listener for other relays.
     static let listener = "nodes"
-    /// How often the owner is asked whether it can serve.
+    /// The interval at which the owner is asked whether it can serve.
     private static let pause = Duration.milliseconds(500)
-    /// How old the word of the database may be of a relay that is ready: who has lost it neither
-    /// sees the next owner nor can be it.
+    /// The age of the last look at the database beyond which this relay is not ready.
+    ///
+    /// A relay that cannot reach the database neither sees the next owner nor can become it.
     private static let oldestSight = Duration.seconds(3)
-    /// What an owner may be silent about a call beyond the longest that a call is meant to take.
+    /// How long an owner may send nothing on a call, beyond the longest time that a call may take.
     private static let courtesy = Duration.seconds(300)
 
     let current = CurrentAnswerer()
@@ -40,7 +41,7 @@ final class NodeAnswering: Sendable {
     private let state = Mutex(State())
     private let clock: any Clock<Duration>
 
-    /// The listeners for everybody else.
+    /// The names of the listeners for clients and operators.
     var names: [String] { responders.keys.sorted() }
 
     init(_ maker: ListenerMaker) {
@@ -79,13 +80,15 @@ final class NodeAnswering: Sendable {
         }
     }
 
-    /// Whether a relay that stands by has metrics at a listener: where it has them as the owner,
-    /// and so where clients come only if it is told to.
+    /// Returns whether a relay that stands by serves metrics on a listener.
+    ///
+    /// It does where it would as the owner: on the operator's listener, and on the clients' only if
+    /// `http.metrics` says so.
     static func showsMetrics(at listener: String, _ configuration: RelayConfiguration) -> Bool {
         listener == "admin" || configuration.listening.showsMetrics
     }
 
-    /// The routes of a relay that stands by: what it is asked of itself.
+    /// Returns the routes of a relay that stands by: the calls about this relay itself.
     private func standing(
         _ maker: ListenerMaker, showsMetrics: Bool, servesPages: Bool
     ) -> SwitchedResponder.Routes {
@@ -109,7 +112,7 @@ final class NodeAnswering: Sendable {
         return { try await responder.respond(to: $0, context: $1) }
     }
 
-    /// Makes the listeners: those for everybody else, and the one for other relays.
+    /// Creates the listeners: those for clients and operators, and the one for other relays.
     func listeners(
         _ maker: ListenerMaker, at place: NodeAddress, _ pass: NodePass
     ) throws -> (clients: [any Service], relays: NodeListener) {
@@ -151,7 +154,7 @@ final class NodeAnswering: Sendable {
                 [
                     NodeFarewell(calls),
                     LiveUpgrade { head in
-                        // Operators have none, whichever relay they ask.
+                        // Operators have no live connections, whichever relay they call.
                         head.headerFields[.nodeListener] == "http" ? sockets() : nil
                     } origin: { fields in
                         let origin = CallOrigin(takenFrom: &fields)
@@ -164,42 +167,43 @@ final class NodeAnswering: Sendable {
 
     // MARK: Who answers
 
-    /// Whether calls that other relays hand on are taken.
+    /// Whether this relay accepts calls that other relays forward.
     private var isTaking: Bool {
         guard case .here = current.answerer else { return false }
         return state.withLock { $0.isTaking }
     }
 
-    /// Answers here from now on.
+    /// Switches the listeners to the relay's own routes, because it owns the store now.
     func serve(_ routes: [String: SwitchedResponder.Routes], _ sockets: LiveSockets?) {
         for (name, routes) in routes { responders[name]?.change(to: routes) }
         state.withLock { ($0.sockets, $0.standby) = (sockets, nil) }
         current.post(.here)
     }
 
-    /// Notes that the database has just said who owns the store.
+    /// Records that the database has just said which relay owns the store.
     func noteSight() {
         let sight = clock.measureStart()
         state.withLock { ($0.sight, $0.blindness) = (sight, nil) }
     }
 
-    /// Notes why the database did not say it.
+    /// Records why the database could not be asked.
     func noteNoSight(_ error: StorageError) {
         guard case .inaccessible(_, let reason) = error else { return }
         let told = Self.told(reason)
         state.withLock { $0.blindness = told }
     }
 
-    /// What whoever asks is told of a reason: the server's own words, with its address and the
-    /// role, are for the log.
+    /// Returns the part of a failure's reason that callers may see.
+    ///
+    /// The server's own words, which include its address and the role, are only for the log.
     static func told(_ reason: String) -> String { reason.replacing(#/ \(.*\)/#, with: "") }
 
-    /// Notes what has the store's state as long as another relay owns it.
+    /// Sets the follower that has the store's state while another relay owns the store.
     func note(_ standby: StandbyFollower?) {
         state.withLock { $0.standby = standby }
     }
 
-    /// Hands nothing on, and takes nothing from others, any more.
+    /// Stops forwarding calls, and stops accepting forwarded ones.
     func end() {
         state.withLock { $0.isTaking = false }
         shards?.end()
@@ -236,7 +240,7 @@ final class NodeAnswering: Sendable {
         return answer.readiness
     }
 
-    /// Asks the owner whether it can serve, again and again, until the task is cancelled.
+    /// Asks the owner repeatedly whether it can serve, until the task is cancelled.
     func probe(by clock: any Clock<Duration>) async {
         var last: StoreOwner?
         while !Task.isCancelled {
@@ -245,7 +249,7 @@ final class NodeAnswering: Sendable {
                 state.withLock { $0.answer = (route.owner, readiness) }
                 last = route.owner
             }
-            // A new owner is asked at once.
+            // A new owner is asked at once, not after the pause.
             for _ in 0..<10 {
                 guard (try? await clock.sleep(for: Self.pause / 10)) != nil else { return }
                 if let owner = current.owner, owner != last { break }
@@ -272,6 +276,6 @@ final class NodeAnswering: Sendable {
 }
 
 extension NodeAnswering {
-    /// Says to whom calls are handed from now on.
+    /// Sets the owner to which calls are forwarded from now on.
     func note(_ owner: StoreOwner) { current.note(owner) }
 }

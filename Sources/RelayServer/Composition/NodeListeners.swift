@@ -5,25 +5,25 @@ import StoragePostgreSQL
 
 /// The listeners of a relay whose store another relay may own.
 ///
-/// They stand before the store is open, and as long as the process does. What comes in is handed to
-/// the owner, and answered here from the moment at which this relay owns the store. One listener
-/// more is for relays that hand on what came to them.
+/// They are open before the store is, and as long as the process runs. Until this relay owns the
+/// store, calls are forwarded to the owner; from then on, they are answered here. One more listener
+/// accepts the calls that other relays forward.
 final class NodeListeners: Sendable {
-    /// What the listeners know, and whoever opens the store tells them.
+    /// Decides which relay answers; the code that opens the store keeps it up to date.
     let answering: NodeAnswering
-    /// What made the listeners.
+    /// The maker of the listeners.
     let maker: ListenerMaker
-    /// Where others reach this relay.
+    /// The address at which other relays reach this one.
     let endpoint: StoreEndpoint
-    /// What it is called.
+    /// The name of this relay.
     let name: String
     private let groups: [ServiceGroup]
     private let relays: NodeListener
     private let running: Task<Void, any Error>
     private let probing: Task<Void, Never>
-    /// Looks at the other shards, for as long as the relay runs.
+    /// Watches the other shards for as long as the relay runs.
     private let watching: Task<Void, Never>?
-    /// Looks after the certificate until the relay owns the store, and does it itself.
+    /// Renews the certificate until this relay owns the store; then the relay does it itself.
     private let renewing: Task<Void, Never>
 
     private init(
@@ -47,18 +47,18 @@ final class NodeListeners: Sendable {
         }
     }
 
-    /// The listeners end with the relay that they are of, also with one that was never made.
+    /// This ends the listeners together with their relay, also if the relay's initialiser failed.
     deinit { end() }
 
     /// Opens the listeners.
     ///
     /// - Parameters:
-    ///   - maker: Makes listeners.
+    ///   - maker: Makes the listeners.
     ///   - own: The address by which this machine reaches the database.
-    ///   - watch: Looks at the shards of the service, if there are several.
-    ///   - sights: What it saw: no call comes before that is known.
-    /// - Returns: `nil` if the relay is not to be reached by others.
-    /// - Throws: ``AddressError`` if an address cannot be had.
+    ///   - watch: Watches the shards of the service; `nil` if there is only one.
+    ///   - sights: The first result of `watch`; calls are accepted only after it is known.
+    /// - Returns: The listeners; `nil` if other relays cannot reach this one.
+    /// - Throws: ``AddressError`` if an address is not available.
     static func opened(
         _ maker: ListenerMaker, own: String, _ watch: ShardWatch? = nil, _ sights: [ShardSight] = []
     ) async throws -> NodeListeners? {
@@ -70,7 +70,7 @@ final class NodeListeners: Sendable {
         let (clients, relays) = try answering.listeners(maker, at: place, pass)
         var quiet = maker.logger
         quiet.logLevel = .error
-        // In one group one of them would not be told of the end before another has ended.
+        // In a common group, one listener would hear of the shutdown only after another has ended.
         let groups = (clients + [relays]).map { service in
             ServiceGroup(
                 configuration: ServiceGroupConfiguration(
@@ -92,7 +92,7 @@ final class NodeListeners: Sendable {
             groups, relays, running, watch)
     }
 
-    /// Runs all until one ends, and then the others in order.
+    /// Runs all groups until one ends, and then shuts the others down gracefully.
     private static func run(_ groups: [ServiceGroup]) async throws {
         let outcomes = await withTaskGroup(of: Result<Void, any Error>.self) { tasks in
             for group in groups {
@@ -117,7 +117,7 @@ final class NodeListeners: Sendable {
         for group in groups { await group.triggerGracefulShutdown() }
     }
 
-    /// The port for other relays, once all listeners stand.
+    /// Returns the port for other relays once all listeners are open.
     private static func port(
         of answering: NodeAnswering, _ ports: ServedPorts, _ running: Task<Void, any Error>,
         _ groups: [ServiceGroup]
@@ -143,14 +143,14 @@ final class NodeListeners: Sendable {
         }
     }
 
-    /// Answers here from now on, because this relay owns the store.
+    /// Answers calls here from now on, because this relay owns the store.
     func serve(_ routes: [String: SwitchedResponder.Routes], _ sockets: LiveSockets?) {
         probing.cancel()
         renewing.cancel()
         answering.serve(routes, sockets)
     }
 
-    /// What goes on as long as the relay does, and ends the listeners with it.
+    /// The service that runs as long as the relay, and ends the listeners with it.
     var service: any Service { Running(listeners: self) }
 
     private struct Running: Service {
@@ -165,20 +165,20 @@ final class NodeListeners: Sendable {
         }
     }
 
-    /// Begins the end: whoever is in the middle of a call has the grace of the relay's end.
+    /// Begins the shutdown; calls in progress have the relay's grace period to finish.
     func end() {
         probing.cancel()
         watching?.cancel()
         renewing.cancel()
         answering.end()
-        // Not with `self`, which may be going.
+        // This task must not capture `self`, because `deinit` calls this method.
         Task { [groups] in await Self.end(groups) }
     }
 
-    /// Returns once no other relay has a connection here any more, which may be later than the end.
+    /// Returns once no other relay has a connection here; this may be after the shutdown.
     func farewell() async { await relays.farewell() }
 
-    /// Ends the listeners, of which the store was never opened.
+    /// Ends the listeners of a relay that never opened its store.
     func close() async {
         end()
         _ = await running.result

@@ -2,11 +2,13 @@ import FoundationEssentials
 import NIOSSL
 import Storage
 
-/// Why a file cannot be used as one in PEM form, for people: NIO names a case of an enumeration.
+/// A readable reason why a PEM file cannot be used; NIO's error is only the name of an enumeration
+/// case.
 package struct PEMFailure: CustomStringConvertible {
     package let description: String
 
-    /// What is wrong with the file at `path`: what it has is only at fault where it can be read.
+    /// Finds the reason for the file at `path`; its contents are blamed only if the file can be
+    /// read.
     package init(_ path: String, _ error: any Error) {
         let files = FileManager.default
         guard files.fileExists(atPath: path) else {

@@ -4,10 +4,12 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Keeps provider tokens over a restart: the gateway's thread leaves them here, and ``write()``
-/// carries them to the store.
+/// Keeps provider tokens across a restart.
 ///
-/// What is not written yet is held by key, so that no number of keys is too many.
+/// The gateway's thread stores them here, and ``write()`` writes them to the store.
+///
+/// A token that is not written yet is held by its key, so a newer token of the same key replaces it
+/// and the buffer stays bounded.
 final class ProviderTokenBuffer: Sendable {
     private struct State {
         var tokens: [ProviderTokenRecord.Key: ProviderTokenRecord]
@@ -36,7 +38,7 @@ final class ProviderTokenBuffer: Sendable {
         self.logger = logger
     }
 
-    /// What the gateway's thread calls.
+    /// The store that the gateway's thread calls.
     var store: ProviderTokenStore {
         ProviderTokenStore(
             load: { key in self.state.withLock { $0.tokens[key] } },
@@ -51,12 +53,12 @@ final class ProviderTokenBuffer: Sendable {
             })
     }
 
-    /// Writes minted tokens to the store until the task is cancelled.
+    /// Writes new tokens to the store until the task is cancelled.
     func write() async {
         for await _ in minted { await writeRest() }
     }
 
-    /// Writes what is not written yet; the last time when the gateway has ended.
+    /// Writes the tokens that are not written yet; called a last time after the gateway has ended.
     func writeRest() async {
         for record in takeUnwritten() {
             do {
@@ -66,8 +68,8 @@ final class ProviderTokenBuffer: Sendable {
                         environment: record.key.environment, token: record.token.revealed,
                         issuedAt: record.issuedAt))
             } catch {
-                // It is tried again with the next one. After a restart without it another one is
-                // minted: a nuisance, no loss.
+                // The write is repeated with the next token. After a restart without the stored
+                // token, the relay mints another one; this costs a request but loses nothing.
                 _ = state.withLock { $0.unwritten.insert(record.key) }
                 logger.warning(
                     "could not keep a provider token", metadata: ["reason": "\(error)"])

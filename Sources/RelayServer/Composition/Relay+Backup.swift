@@ -8,13 +8,13 @@ import StorageSQL
 import StorageSQLite
 import Synchronization
 
-/// What ships the store's backups, if the configuration names a place for them.
+/// The parts that ship the store's backups, if the configuration names a place for them.
 struct RelayBackup: Sendable {
     let spool: LogSpool
     let destination: any BackupDestination
     let settings: LogShipper.Settings
 
-    /// Prepares it before the store is opened; `nil` if no place is named.
+    /// Prepares the parts before the store is opened; `nil` if no place is configured.
     ///
     /// - Throws: ``ConfigurationError`` if a file of the settings cannot be read.
     init?(_ configuration: RelayConfiguration, world: World) throws {
@@ -33,7 +33,7 @@ struct RelayBackup: Sendable {
         settings = configuration.backup.shipping
     }
 
-    /// What waits to be shipped is not shipped to itself.
+    /// Refuses a destination in the spool, because that would ship the segments to where they wait.
     private static func check(
         _ folder: String, beside store: String
     ) throws(ConfigurationError) {
@@ -45,7 +45,7 @@ struct RelayBackup: Sendable {
         ])
     }
 
-    /// What ships the backups of the store, once it is open.
+    /// Creates the shipper for the open store.
     func shipper(of store: RelayStore, world: World, logger: Logger) -> LogShipper {
         LogShipper(
             store, spool: spool, to: destination, settings: settings, clock: world.clock,
@@ -54,13 +54,13 @@ struct RelayBackup: Sendable {
 }
 
 extension Relay {
-    /// Ships backups until it is cancelled.
+    /// Ships backups until the task is cancelled.
     func shipBackups(_ shipper: LogShipper) -> LoopService {
         LoopService { [world] in try await shipper.run(using: world.generator) }
     }
 
-    /// Ships the rest of the log after the store was closed, if that is done within the grace of
-    /// the end.
+    /// Ships the rest of the log after the store was closed, for at most the grace period of the
+    /// shutdown.
     func shipRest() async {
         guard let shipper else { return }
         let grace = configuration.shutdownGrace
@@ -74,7 +74,7 @@ extension Relay {
     }
 }
 
-/// Shows how backups stand.
+/// Records the state of backups as metrics.
 final class BackupMeter: Sendable {
     private let interval = Gauge(label: "belfry_backup_interval_seconds")
     private let waiting = Gauge(label: "belfry_backup_waiting_bytes")
@@ -84,7 +84,7 @@ final class BackupMeter: Sendable {
     private let ended = Counter(label: "belfry_backup_chains_ended_total")
     private let counted = Mutex<ShippingStatus?>(nil)
 
-    /// Shows a status; an age is there once there is something that has one.
+    /// Records a status; an age is recorded only once there is a backup to measure.
     func show(_ status: ShippingStatus, at now: Timestamp) {
         show("belfry_backup_age_seconds", since: status.shippedUntil, at: now)
         show("belfry_backup_copy_age_seconds", since: status.lastBase, at: now)
@@ -101,7 +101,7 @@ final class BackupMeter: Sendable {
         ended.increment(by: max(0, status.endedChains - before.endedChains))
     }
 
-    /// A gauge that is there before it has a value would say that all is new.
+    /// Records an age; without a moment there is no gauge, because a 0 would claim a new backup.
     private func show(_ label: String, since moment: Timestamp?, at now: Timestamp) {
         guard let moment else { return }
         Gauge(label: label).record(now.duration(since: moment) / .seconds(1))

@@ -4,15 +4,16 @@ import Storage
 import StorageSQL
 
 extension Relay {
-    /// The path of the console, with a code that signs in once as the token of the configuration;
-    /// `nil` if there is no such token, or no console.
+    /// The path of the console with a code that signs in once with the configuration's token.
+    ///
+    /// It is `nil` if there is no such token, or if the console is off.
     package var consolePath: String? {
         guard console.settings.isEnabled, let token = configuration.adminToken else { return nil }
         let made = console.makeCode(for: Secrets.verifier(of: token), at: world.now())
         return ConsoleSessions.path(with: made.code)
     }
 
-    /// Takes a row of the last hour at each step.
+    /// Records a row of the last hour at each step.
     func sampleSeries() async throws {
         try await series.sample(by: world.clock, now: world.now) { try await seriesReading() }
     }

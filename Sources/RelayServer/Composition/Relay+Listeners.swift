@@ -11,8 +11,8 @@ import StorageSQL
 import Synchronization
 
 extension Relay {
-    /// The HTTP listeners: one for clients and change sources, one for the operator, or one for
-    /// both.
+    /// Creates the HTTP listeners: one for clients and change sources and one for the operator, or
+    /// one for both.
     func listeners() throws -> [any Service] {
         var dependencies = dependencies()
         if configuration.storageURL != nil {
@@ -60,7 +60,7 @@ extension Relay {
         return walking + listeners + [live.drain]
     }
 
-    /// The listener of the administrative side, which is that for clients where both have one port.
+    /// The name of the administrative listener; that of the clients' if both share one port.
     package var administrativeListener: String { configuration.sharesListener ? "http" : "admin" }
 
     private func listenerMaker(isForwarding: Bool) -> ListenerMaker {
@@ -135,7 +135,7 @@ extension Relay {
         return dependencies
     }
 
-    /// What the relay is short of.
+    /// Returns the health of the process.
     private var health: @Sendable () async -> RelayHealth {
         let reserve = configuration.store.diskReserveBytes
         return { [walk, store, shipper, certificate, accounts] in
@@ -148,7 +148,7 @@ extension Relay {
         }
     }
 
-    /// What follows the databases of sources; it appends as webhooks do.
+    /// Creates the followers of the sources' databases; they append changes as webhooks do.
     private func followers(_ dependencies: RelayDependencies) -> SourceFollowers {
         SourceFollowers(
             registry: store, store: store.storeIdentity,
@@ -165,7 +165,7 @@ extension Relay {
 }
 
 extension PublicURL {
-    /// The URL of a relay, with the port that its listener got, where it asked for any.
+    /// Creates the public URL; if the configuration asks for any free port, it gets the actual one.
     init(_ configuration: RelayConfiguration, _ ports: ServedPorts) {
         guard configuration.http.port == 0, !configuration.hasPublicURL else {
             self.init(configuration.publicURL)
@@ -179,25 +179,25 @@ extension PublicURL {
     }
 }
 
-/// The ports that listeners got, for whoever asked for a free one.
+/// The ports on which the listeners are open, for a configuration that asks for a free one.
 package final class ServedPorts: Sendable {
     private struct State {
         var ports: [String: Int] = [:]
         var waiters: [UInt64: (name: String, continuation: CheckedContinuation<Int?, Never>)] = [:]
         var nextWaiter: UInt64 = 0
-        /// Those that were cancelled before they had begun to wait.
+        /// Waiters that were cancelled before they began to wait.
         var cancelled: Set<UInt64> = []
     }
 
     private let state = Mutex(State())
 
-    /// Nothing is served yet.
+    /// Creates an empty table; no listener is open yet.
     package init() {}
 
-    /// Returns the port of the listener `name` (`http` or `admin`) once it is served.
+    /// Returns the port of the listener `name` (`http` or `admin`) once it is open.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled before, for example because the relay
-    ///   could not be started.
+    /// - Throws: `CancellationError` if the task is cancelled first, for example because the
+    ///   relay could not be started.
     package func port(of name: String) async throws -> Int {
         let number = state.withLock { state in
             state.nextWaiter += 1
@@ -232,7 +232,7 @@ package final class ServedPorts: Sendable {
         if isOver { continuation.resume(returning: port) }
     }
 
-    /// The port of the listener `name`; `nil` before it is served.
+    /// Returns the port of the listener `name`; `nil` before it is open.
     func known(_ name: String) -> Int? {
         state.withLock { $0.ports[name] }
     }

@@ -4,18 +4,18 @@ import ServiceLifecycle
 import StorageSQL
 
 extension Relay {
-    /// What connected clients need of the relay.
+    /// The parts of the relay that serve connected clients.
     struct LiveParts {
         let access: LiveAccess
         let sockets: LiveSockets
-        /// What runs for as long as the relay does.
+        /// The services that run as long as the relay.
         let services: [any Service]
-        /// Tells the clients to go; the first that ends, so that they have gone when the listeners
-        /// end.
+        /// Tells the clients to disconnect; it ends first, so that they are gone when the
+        /// listeners end.
         let drain: any Service
     }
 
-    /// Joins the room of connected clients with the store and the listeners.
+    /// Connects the Live room with the store and the listeners.
     func live(_ dependencies: RelayDependencies, _ listeners: ListenerMaker) -> LiveParts {
         var generator = world.generator
         let form = LiveRecordForm(store: store.storeIdentity, secret: store.storeIdentity.bytes)
@@ -45,7 +45,7 @@ extension Relay {
     }
 }
 
-/// Waits for the end, and then tells connected clients to come back elsewhere, or later.
+/// Waits for the shutdown, and then tells connected clients to reconnect elsewhere or later.
 private struct LiveDrain: Service {
     let sockets: LiveSockets
 

@@ -3,10 +3,11 @@ package import Storage
 import StorageSQL
 
 extension Relay {
-    /// The active subscriptions of a container that changes of `recordType` may fire, by ascending
-    /// serial, at most `most`; whether these are all.
+    /// Returns the active subscriptions of a container that changes of `recordType` may fire, by
+    /// ascending serial, and whether the list is complete.
     ///
-    /// Of many others it looks through some thousands only.
+    /// It returns at most `most` subscriptions, and looks at a limited number (5000) of the
+    /// container's subscriptions.
     package func subscriptions(
         to recordType: RecordType, in container: ContainerKey, most: Int
     ) async throws -> (versions: [SubscriptionVersion], areAll: Bool) {

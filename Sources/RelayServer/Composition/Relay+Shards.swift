@@ -3,8 +3,10 @@ import Storage
 import StoragePostgreSQL
 
 extension Relay {
-    /// How long a new container is kept from whoever made it: until then all relays know it, and
-    /// what is asked of any of them next finds it.
+    /// The delay before the answer to the creation of a container.
+    ///
+    /// By then all relays know the container, so that the caller's next call succeeds at any of
+    /// them.
     private static let spreading = Duration.milliseconds(500)
 
     /// What the routes need of the other shards; `nil` if the store is the only one.

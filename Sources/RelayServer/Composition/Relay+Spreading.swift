@@ -5,12 +5,12 @@ import StoragePostgreSQL
 import Synchronization
 
 extension Relay {
-    /// How often it is asked whether another machine should own the store.
+    /// The interval at which the relay checks whether another machine should own the store.
     private static let look = Duration.seconds(1)
 
-    /// Ends the relay once the store is to be handed to the machine that should own it.
+    /// Ends the relay once the store must be handed over to the machine that should own it.
     ///
-    /// The end is an orderly one; whoever runs the relay has it stand by again.
+    /// The relay shuts down gracefully; ``RelayStage`` then starts a new one that stands by.
     func spread(by census: StoreCensus) async throws {
         var patience = HandOverPatience(
             of: configuration.storageSchema, on: configuration.nodes.machine(of: world),
@@ -48,6 +48,6 @@ extension Relay {
 }
 
 extension NodeSettings {
-    /// What the machine is called by which stores are spread.
+    /// Returns the name of this machine by which stores are spread.
     func machine(of world: World) -> String { machine ?? world.machine }
 }

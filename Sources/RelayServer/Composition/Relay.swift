@@ -1,8 +1,9 @@
-//  The composition root: the rooms are joined here, and nowhere else.
+//  The composition root: the rooms are connected here, and nowhere else.
 //
-//  Life: open the store; load what was active at the progress; follow, deliver, serve. The end goes
-//  the way of the walk: listeners close, the follower stops, what is in flight finishes within its
-//  bound, the store closes. A crash at any point loses none of what was acknowledged.
+//  The start: open the store; load what was active at the progress; follow the log, deliver, serve.
+//  The shutdown follows the walk of a change: the listeners close, the follower stops, deliveries
+//  in flight finish within the grace period, the store closes. A crash at any point loses no
+//  acknowledged change.
 
 import ChangeSources
 import Delivery
@@ -18,14 +19,14 @@ import StoragePostgreSQL
 import StorageSQL
 import Synchronization
 
-/// A relay on an embedded store.
+/// A relay on one store: a SQLite file or a schema of a PostgreSQL server.
 package final class Relay: Service {
     let configuration: RelayConfiguration
     let world: World
     let logger: Logger
     let metrics: PrometheusMetrics
     let store: RelayStore
-    /// Ships the store's backups; `nil` if no place is named for them.
+    /// Ships the store's backups; `nil` if no place for them is configured.
     let shipper: LogShipper?
     let directory: ContainerDirectory
     let tokens: ProviderTokenBuffer
@@ -33,35 +34,35 @@ package final class Relay: Service {
     let courier: CourierPushGateway
     let polls: CourierPolls
     let queries: QueryAdmission
-    /// The containers' indexes, which the follower enters.
+    /// The containers' indexes, which the follower maintains.
     let indexes = IndexDirectory()
-    /// What happens to changes, for listeners.
+    /// The events of the walk, for listeners.
     let events: WalkEvents
-    /// Which devices are connected, and what they were told there.
+    /// The connected devices, and what they were told over their connections.
     let presence = LivePresence()
-    /// Who is signed in at the console.
+    /// The sessions of the console.
     let console: ConsoleSessions
-    /// What the phones of a sandbox got.
+    /// The pushes to the phones of a sandbox; `nil` outside of one.
     let phones: SandboxPushes?
-    /// How the last hour went.
+    /// The measurements of the last hour.
     let series: RecentSeries
-    /// How the accounts of deliveries stand.
+    /// The result of the last comparison of the deliveries' accounts.
     let accounts = AccountsStanding()
-    /// The walk of the one shard that a store on one file has.
+    /// The walk of the store's shard.
     let walk: ShardWalk
-    /// The ports that the listeners got.
+    /// The ports on which the listeners are open.
     package let ports: ServedPorts
-    /// The listeners that stand already, because another relay may have owned the store; `nil` of a
-    /// store that has one relay.
+    /// The listeners that are already open, because another relay may have owned the store; `nil`
+    /// if only one relay can use the store.
     let nodeListeners: NodeListeners?
-    /// Sees to it that one shard alone gets a container; `nil` if the store is the only one.
+    /// Ensures that only one shard gets a container; `nil` if the store is the only one.
     let claim: ContainerClaim?
-    /// Looks who of all stores' relays is there; `nil` if the store is not spread with others.
+    /// Knows the relays of all stores; `nil` if the store is not spread with others.
     let census: StoreCensus?
-    /// Whether the store is handed to another machine, and says so.
+    /// Whether the store is handed over to another machine; `handOver` signals it.
     let handedOver = Mutex(false)
     let handOver = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-    /// What is logged at the least, for whoever changes it.
+    /// The log level, which can be changed; `nil` if it cannot.
     let levels: LogLevels?
     /// The certificate of the listeners; `nil` without TLS.
     let certificate: ServedCertificate?
@@ -69,17 +70,16 @@ package final class Relay: Service {
     /// Opens the store and prepares the rooms; nothing is served yet.
     ///
     /// - Parameters:
-    ///   - configuration: How it runs.
-    ///   - world: Clocks and chance.
-    ///   - metrics: Where the calls' metrics go.
-    ///   - logger: Hears what an operator should know.
-    ///   - levels: Says what is logged, and may be told otherwise.
-    ///   - watch: Is told what became of each change.
-    ///   - phones: What a sandbox's phones got.
-    ///   - ports: Is told the ports of the listeners, which may stand before this returns.
+    ///   - configuration: The settings.
+    ///   - world: The clocks and the source of randomness.
+    ///   - metrics: Receives the metrics.
+    ///   - logger: Receives what an operator should know.
+    ///   - levels: The log level, which can be changed while the relay runs.
+    ///   - watch: Is called with the outcome of each change.
+    ///   - phones: Collects the pushes to the phones of a sandbox.
+    ///   - ports: Receives the ports of the listeners, which may be open before this returns.
     /// - Throws: ``Storage/StorageError`` if the store cannot be used,
-    ///   ``Gateway/GatewaySetupError``
-    ///   if the gateway cannot.
+    ///   ``Gateway/GatewaySetupError`` if the gateway cannot.
     package init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
         logger: Logger, levels: LogLevels? = nil, watch: ChangeWatch? = nil,
@@ -90,7 +90,7 @@ package final class Relay: Service {
         (self.phones, self.world) = (phones, world)
         self.metrics = metrics
         self.logger = logger
-        // What the configuration gets wrong is said before a store is opened, or made.
+        // Errors of the configuration must be reported before a store is opened or created.
         let settings = try CurlGatewaySettings(configuration.gateway)
         let certificate = try configuration.tls.map { files throws(ConfigurationError) in
             try ServedCertificate(files, logger: logger)
@@ -168,7 +168,7 @@ package final class Relay: Service {
         }
         let group = try serviceGroup()
         let handingOver = Task { [handOver, walk, store] in
-            // Nobody may leave the group by itself while it shuts down.
+            // A service must not leave the group by itself while the group shuts down.
             for await _ in handOver.stream {
                 walk.stop()
                 store.expectEnd()
@@ -192,14 +192,14 @@ package final class Relay: Service {
         do {
             try await finish()
         } catch {
-            // What ended the relay comes before what followed from it.
+            // The error that ended the relay takes precedence over one that followed from it.
             try outcome.get()
             throw error
         }
         try outcome.get()
     }
 
-    /// All that runs until the shutdown, in the order in which it begins; it ends in the reverse.
+    /// All services, in the order in which they start; they end in the reverse order.
     private func serviceGroup() throws -> ServiceGroup {
         let services: [any Service] =
             [
@@ -217,8 +217,8 @@ package final class Relay: Service {
         return ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map {
-                    // A failure ends the others in order too: an HTTP server that is cancelled
-                    // while a connection comes in ends the process by a trap.
+                    // A failure shuts the others down gracefully too: an HTTP server that is
+                    // cancelled while a connection arrives crashes the process.
                     ServiceGroupConfiguration.ServiceConfiguration(
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup)
@@ -230,12 +230,13 @@ package final class Relay: Service {
         let isAwaited = isHandedOver || store.footprint.nodes ?? 1 > 1
         await walk.finishSending(isAwaited: isAwaited)
         await tokens.writeRest()
-        // Who stands by has the state, and sends as soon as the store is its: it waits for no file.
+        // A relay that stands by has the state, and sends as soon as it owns the store. So this one
+        // does not delay the hand-over by writing a snapshot.
         await walk.keepState(writesLast: !isAwaited)
         let failure = await store.close()
         await shipRest()
-        // Other relays hear from this one, until they know the next owner, that nothing was done.
-        // A process that goes on answers them meanwhile.
+        // Until other relays know the next owner, this one answers their forwarded calls: nothing
+        // was done. If the store is handed over, the process continues and answers them anyway.
         if !isHandedOver { await nodeListeners?.farewell() }
         if let failure {
             logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])
@@ -244,7 +245,7 @@ package final class Relay: Service {
         logger.info("closed the store")
     }
 
-    /// What is done beside the walk.
+    /// The periodic work beside the walk.
     private var upkeep: Upkeep {
         Upkeep(
             store, settings: configuration.upkeep, world: world, logger: logger,
@@ -256,12 +257,12 @@ package final class Relay: Service {
         LoopService { try await self.spread(by: census) }
     }
 
-    /// Looks now and then whether the files of the certificate have changed.
+    /// Checks regularly whether the files of the certificate have changed.
     private func watch(_ certificate: ServedCertificate) -> any Service {
         LoopService { [world] in try await certificate.watch(by: world.clock) }
     }
 
-    /// Reads the files of the certificate again, and tells what came of it.
+    /// Reads the files of the certificate again if they have changed, and logs the result.
     package func renewCertificates() {
         certificate?.look()
     }
@@ -278,8 +279,10 @@ package final class Relay: Service {
         }
     }
 
-    /// Says what an operator should think about, beside all else: of many containers it takes long,
-    /// and what is owed is not kept waiting for it.
+    /// Logs warnings about the containers' settings.
+    ///
+    /// It runs beside everything else: with many containers it takes long, and must not delay what
+    /// is owed.
     private func warn() async throws {
         do {
             try await warnOfContainers()
@@ -321,7 +324,7 @@ package final class Relay: Service {
         if let warning = version.warning { logger.warning("\(warning)") }
     }
 
-    /// The group's own words are of no use to an operator.
+    /// The service group's own messages are of no use to an operator.
     private var quietLogger: Logger {
         var quiet = logger
         quiet.logLevel = .error
@@ -329,10 +332,10 @@ package final class Relay: Service {
     }
 }
 
-/// Something in the log is not settled in time.
+/// The error of a relay that has not settled its log in time.
 package struct NotSettled: Error, Sendable, CustomStringConvertible {
     let inFlight: Int
 
-    /// What is open still.
+    /// A sentence with the number of open deliveries.
     package var description: String { "\(inFlight) deliveries are not settled in time" }
 }

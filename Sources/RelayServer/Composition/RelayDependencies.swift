@@ -2,9 +2,9 @@
 //  and the metrics.
 //
 //  Concurrency: every route is a function of a request and of the values here; nothing is kept
-//  between requests except metrics. Invariants: no route believes a container or user that did not
-//  come from a credential; no secret reaches an answer or the log; errors become answers in
-//  ErrorMapping and nowhere else. It may import every room.
+//  between requests except metrics. Invariants: no route trusts a container or user that did not
+//  come from a credential; no secret reaches an answer or the log; errors become answers only in
+//  ErrorMapping. It may import every room.
 
 package import CoreMetrics
 package import Delivery
@@ -13,136 +13,146 @@ package import Logging
 package import RelayModel
 package import Storage
 
-/// What the routes need of the world.
+/// Everything that the routes need.
 package struct RelayDependencies: Sendable {
-    /// All that is registered; ``RouteTable`` hands each table of routes the part that it uses.
+    /// The registries; ``RouteTable`` gives each group of routes the part that it uses.
     package var registry: any Registry
-    /// Where changes are appended.
+    /// The log to which changes are appended.
     package var log: any IntakeLog & ShardLog
-    /// How far deliveries are settled.
+    /// The progress of settling.
     package var progress: any ShardProgress
-    /// The records that are kept, and the schema.
+    /// The kept records and the schema.
     package var shadow: any Shadow
     /// The relay's clock.
     package var now: @Sendable () -> Timestamp
-    /// Makes unpredictable bytes, as many as it is asked for.
+    /// Returns the given number of unpredictable bytes.
     package var randomBytes: @Sendable (Int) -> [UInt8]
     /// Whether the relay can serve, and if not, why.
     package var readiness: @Sendable () async -> Readiness
-    /// Where the calls' metrics go.
+    /// Receives the metrics of the calls.
     package var metrics: any MetricsFactory
-    /// The metrics as Prometheus reads them.
+    /// Returns the metrics in the Prometheus text format.
     package var renderMetrics: @Sendable () -> String
-    /// Measures waits.
+    /// The clock that measures waits.
     let clock: any Clock<Duration>
-    /// The log of the room.
+    /// The log.
     package var logger: Logger
-    /// What requests may ask for.
+    /// The limits of requests.
     package var limits: RequestLimits
-    /// What the relay is among those of its store; `nil` where it is alone.
+    /// The role of this relay among those of its store; `nil` if it is the only one.
     package var role: NodeRole?
-    /// The shards of the service; `nil` where the store is the only one.
+    /// The shards of the service; `nil` if the store is the only one.
     var shards: ShardAccess?
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
-    /// The ID of the key that encrypts the store's secrets; `nil` if they lie there as they are.
+    /// The ID of the key that encrypts the store's secrets; `nil` if they are not encrypted.
     package var secretsKeyID: String?
-    /// How clients reach the relay, without a slash at the end.
+    /// The URL at which clients reach the relay, without a slash at the end.
     package var publicURL: PublicURL
-    /// Where users sign in; `nil` means the relay's own page that says so.
+    /// The URL at which users sign in; `nil` means the relay's own page, which says that there is
+    /// none.
     package var signInURL: String?
-    /// The indexes of the containers: what predicates cost, and statistics.
+    /// The indexes of the containers: the costs of predicates, and statistics.
     package var indexes = IndexDirectory()
-    /// What lets requests in as often as they may come.
+    /// Limits how often requests may come.
     package var turnstile: Turnstile
-    /// What became of webhooks.
+    /// The outcomes of webhooks.
     package let sourceLedger: SourceLedger
-    /// Follow the databases of sources; `nil` where no relay runs.
+    /// The followers of the sources' databases; `nil` if no relay runs.
     package var followers: SourceFollowers?
     /// What the last changes looked like.
     package let seen: SeenChanges
-    /// Where polls of web couriers wait.
+    /// The open polls of web couriers.
     package var courier: CourierPolls
-    /// Where connected clients come in; `nil` where nothing is followed.
+    /// Admits live clients; `nil` if this process does not follow a log.
     var live: LiveAccess?
-    /// Is told whose right to be connected has ended.
+    /// Called when a client's right to be connected has ended.
     var revoked: @Sendable (Revocation) async -> Void = { _ in }
-    /// Lets queries of records in.
+    /// Admits queries of records.
     package var queries: QueryAdmission
-    /// Bounds how many long lists are put together at the same time; one may take seconds, so that
-    /// a container leaves two of the turns to others.
+    /// Limits how many long lists are read at the same time.
+    ///
+    /// One list may take seconds, so a container leaves two of the turns to others.
     let lists = ReaderLine(turns: 8, left: 2)
-    /// Has the settings of a container changed by one at a time, beside those of others.
+    /// The queue in which changes of one container's settings wait for each other; containers do
+    /// not wait for one another.
     let settingsLine = ReaderLine(turns: 64, left: 63)
-    /// Has parked changes of a container replayed one at a time, beside those of others.
+    /// The queue in which replays of one container's parked changes wait for each other; containers
+    /// do not wait for one another.
     let replayLine = ReaderLine(turns: 64, left: 63)
-    /// Has calls with tokens of one container answered two at a time, beside those of others.
+    /// The queue in which calls with one-container tokens wait: two at a time for each container.
     let administrationLine = ReaderLine(turns: 8, left: 6)
-    /// Has long webhooks decoded one at a time, by turns of their containers: the writer takes no
-    /// more than one decodes.
+    /// The queue in which long webhooks are decoded one at a time, by turns of their containers.
+    ///
+    /// One at a time is enough: the writer takes no more than that.
     let longWebhooks = ReaderLine(turns: 1)
-    /// Decodes them, when nobody else wants the processor.
+    /// Decodes long webhooks when no other work needs the processor.
     let longWebhookThread = LongWorkThread(name: "belfry.webhooks")
-    /// Parses long bodies of clients, in the same way and beside these.
+    /// Parses long bodies of clients one at a time, independently of the webhooks.
     let longBodies = LongBodies(
         line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.bodies"))
-    /// Answers calls with tokens of one container that have long bodies, one of each container at a
-    /// time: they may wait for others' writes in between.
+    /// Answers the calls with one-container tokens that have long bodies, one of each container at
+    /// a time.
+    ///
+    /// Containers do not wait for one another, because such a call may wait for the writer in
+    /// between.
     let administrationBodies = LongBodies(
         line: ReaderLine(turns: 64, left: 63), thread: LongWorkThread(name: "belfry.admin"))
-    /// Opens certificates that are saved, which may take seconds, beside these.
+    /// Opens certificates that are saved, which may take seconds, one at a time.
     let certificates = LongBodies(
         line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.certs"))
-    /// What courier URLs begin with; `nil` means the host that the client asked for.
+    /// The beginning of courier URLs; `nil` means the host that the client called.
     package var courierURL: String?
-    /// The schema of the store, which courier URLs name also where it is the only one: others may
-    /// come beside it, and a poll names no container; `nil` of a file.
+    /// The schema of the store, which courier URLs contain even if the store is the only one; `nil`
+    /// for a file.
+    ///
+    /// More shards may be added later, and a poll names no container.
     package var courierShard: String?
-    /// The proxies whose word about their clients is believed.
+    /// The proxies whose header fields about their clients are trusted.
     package var proxies = TrustedProxies()
-    /// The scheme of URLs that begin with the host that the client asked for.
+    /// The scheme of URLs that begin with the host that the client called.
     package var scheme = "http"
-    /// Is told of a container's settings once they are saved.
+    /// Called with a container's settings after they were saved.
     package var containerSaved: @Sendable (ContainerSettings) -> Void = { _ in }
-    /// Is told that dead letters were turned into retries that are due.
+    /// Called after dead letters were turned into retries that are due.
     package var deadLettersRedriven: @Sendable () -> Void = {}
 
-    /// Holds containers that append faster than they are followed; `nil` where nobody follows.
+    /// Slows containers that append faster than the log is followed; `nil` if nothing follows it.
     package var turns: IntakeTurns?
-    /// What is owed besides the log.
+    /// Returns what is owed besides the log.
     package var backlog: @Sendable () async throws -> Backlog = {
         Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
     }
-    /// What waits, and why.
+    /// Returns the halts in force.
     package var halts: @Sendable () -> [HaltInForce] = { [] }
-    /// What the push gateway said to each container since the start.
+    /// Returns the push gateway's answers to each container since the start.
     package var answers: @Sendable () -> [ContainerKey: GatewayAnswers] = { [:] }
-    /// What the relay is short of.
+    /// Returns the health of the process.
     package var health: @Sendable () async -> RelayHealth = { RelayHealth() }
-    /// When these were collected, which is when the relay was started.
+    /// The time at which this value was created, which is the start of the relay.
     let startedAt: Timestamp
-    /// How long things are kept, for those who ask for what is gone.
+    /// How long data is kept, for answers about data that is no longer there.
     package var retention = Retention()
-    /// Ends the halts of a container, and says how many there were.
+    /// Ends the halts of a container, and returns how many there were.
     package var resume: @Sendable (ContainerKey) -> Int = { _ in 0 }
-    /// Which requests are logged.
+    /// The settings of the access log.
     var accessLog = AccessLog.Settings()
-    /// What is logged at the least, for whoever changes it; `nil` where nothing runs.
+    /// The log level, which can be changed; `nil` if no relay runs.
     package var logLevels: LogLevels?
-    /// Reads the files of the listeners' certificate again; `nil` where there are none.
+    /// Reads the files of the listeners' certificate again; `nil` if there are none.
     var renewCertificates: (@Sendable () throws -> Bool)?
-    /// What happens to changes, for listeners; `nil` where nobody follows.
+    /// The events of the walk, for listeners; `nil` if nothing follows the log.
     package var events: WalkEvents?
-    /// Who is signed in at the console.
+    /// The sessions of the console.
     package var console: ConsoleSessions
-    /// What the phones of a sandbox got; `nil` where pushes go to real ones.
+    /// The pushes to the phones of a sandbox; `nil` outside of one.
     package var phones: SandboxPushes?
-    /// How the last hour went; `nil` where nobody follows.
+    /// The measurements of the last hour; `nil` if nothing follows the log.
     var series: RecentSeries?
-    /// The bounds that are reached, each with what people should know.
+    /// Returns the intake limits that are reached, each with a sentence for the operator.
     package var boundsReached: @Sendable () -> [IntakeBound: String] = { [:] }
 
-    /// Collects what the routes need; limits and URLs have defaults.
+    /// Creates the dependencies; limits and URLs have defaults.
     package init(
         registry: any Registry, log: any IntakeLog & ShardLog, progress: any ShardProgress,
         shadow: any Shadow, now: @escaping @Sendable () -> Timestamp,

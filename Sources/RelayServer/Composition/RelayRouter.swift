@@ -7,10 +7,10 @@ package enum RelayRouter {
         .get, .head, .post, .put, .patch, .delete, .options,
     ]
 
-    /// A router for those calls of `dependencies` that belong to `surfaces`.
+    /// Returns a router for the calls of `dependencies` that belong to `surfaces`.
     ///
     /// Every path answers every method: with the route, with the CORS preflight, or with 405 and
-    /// the methods that it has.
+    /// the allowed methods.
     package static func make(
         _ dependencies: RelayDependencies, surfaces: Set<RelayRoute.Surface>
     ) -> Router<RelayContext> {
@@ -24,7 +24,7 @@ package enum RelayRouter {
                 servesPages: surfaces.contains(.client)))
     }
 
-    /// A router for these calls.
+    /// Returns a router for the given calls.
     static func make(_ served: [RelayRoute], _ handler: RequestHandler) -> Router<RelayContext> {
         let router = Router(context: RelayContext.self)
         let groups = Dictionary(grouping: served, by: \.path).map { path, routes in
@@ -49,12 +49,12 @@ package enum RelayRouter {
         return router
     }
 
-    /// Every call, in the order of the documentation.
+    /// Returns all calls, in the order of the documentation.
     package static func routes(_ dependencies: RelayDependencies) -> [RelayRoute] {
         RouteTable(dependencies).routes
     }
 
-    /// HEAD is answered as GET without the body.
+    /// Returns the route for a method; HEAD is answered as GET without the body.
     private static func route(
         for method: HTTPRequest.Method, among routes: [RelayRoute]
     ) -> RelayRoute? {
@@ -69,10 +69,11 @@ package enum RelayRouter {
         return names.sorted().joined(separator: ", ")
     }
 
-    /// Answers what no path matches.
+    /// Answers requests for which there is no path.
     private struct NotFoundMiddleware: RouterMiddleware {
         let handler: RequestHandler
-        /// Those with the fewest variable parts first, as the router prefers them.
+        /// The paths, those with the fewest variables first, in the order in which the router
+        /// prefers them.
         private let places: [RelayPlace]
 
         init(handler: RequestHandler, places: [RelayPlace]) {
@@ -86,7 +87,8 @@ package enum RelayRouter {
             next: @concurrent (Request, RelayContext) async throws -> Response
         ) async throws -> Response {
             guard context.endpointPath == nil else { return try await next(request, context) }
-            // The router knows a path by its methods, and none of these is a rare one.
+            // The router finds a path only together with a method that it knows; an uncommon method
+            // needs this search.
             let isRare = !RelayRouter.methods.contains(request.method)
             let place = isRare ? RelayPlace.first(of: places, at: request.uri.path) : nil
             return await handler.answer(

@@ -1,11 +1,11 @@
 package import Logging
 import ServiceLifecycle
 
-/// How far a relay is, so that an end is taken wherever that is: while it stands by for its store,
-/// which may take days, or while it serves.
+/// Runs relays one after the other in one process, and ends in every state: while a relay stands by
+/// for its store, which may take days, or while it serves.
 ///
-/// A relay that has handed its store over is made anew, and stands by. What keeps it from that is
-/// waited for: whoever started the process has seen it serve.
+/// After a relay has handed its store over, this creates a new one, which stands by. Failures to do
+/// so are retried, because the process is known to have worked before.
 package actor RelayStage {
     private let make: @Sendable () async throws -> Relay
     private let clock: any Clock<Duration>
@@ -15,12 +15,12 @@ package actor RelayStage {
     private var serving: ServiceGroup?
     private var isEnding = false
 
-    /// How long a relay that is to stand by again waits after a failure, and how often it fails
-    /// before the process ends: some restarts of a database.
+    /// The pause after a failure to stand by again, and the number of failures after which the
+    /// process ends; together this bridges several restarts of a database.
     private static let pause = Duration.seconds(1)
     private static let attempts = 60
 
-    /// Begins with nothing; `make` is called for the first relay, and for each after it.
+    /// Creates a stage without a relay; `make` creates the first relay and each one after it.
     package init(
         clock: any Clock<Duration>, logger: Logger,
         _ make: @escaping @Sendable () async throws -> Relay
@@ -30,10 +30,10 @@ package actor RelayStage {
         self.logger = logger
     }
 
-    /// Serves until the end; says whether the relay had its store then.
+    /// Serves until the shutdown; returns whether the relay owned its store at that time.
     ///
-    /// - Throws: What `make` does, of a relay that is to stand by again the last of many times; and
-    ///   what ends a relay that serves.
+    /// - Throws: The error of `make`; for a relay that is to stand by again, the error of the
+    ///   last attempt. Also the error that ends a serving relay.
     package func run() async throws -> Bool {
         var attempts = 1
         while let relay = try await opened(attempts: attempts) {
@@ -45,7 +45,7 @@ package actor RelayStage {
         return false
     }
 
-    /// Ends it in order.
+    /// Begins a graceful shutdown.
     package func end() async {
         isEnding = true
         opening?.cancel()
@@ -55,7 +55,7 @@ package actor RelayStage {
     /// Reads the files of the certificate again.
     package func renewCertificates() { relay?.renewCertificates() }
 
-    /// The relay, or `nil` if it was ended before it was open.
+    /// Returns the open relay; `nil` if the stage was ended before the relay was open.
     private func opened(attempts: Int) async throws -> Relay? {
         for _ in 1..<attempts {
             do {
@@ -72,10 +72,10 @@ package actor RelayStage {
         guard !isEnding else { return nil }
         let opening = Task { [make] in try await make() }
         self.opening = opening
-        // It would hold the relay.
+        // The finished task would keep the relay alive.
         defer { self.opening = nil }
         do {
-            // Who is cancelled, and not told to end, would wait for the store for ever.
+            // A task that is cancelled without `end()` would otherwise wait for the store forever.
             return try await withTaskCancellationHandler {
                 try await opening.value
             } onCancel: {
@@ -90,7 +90,7 @@ package actor RelayStage {
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: [
-                    // One that hands its store over ends by itself.
+                    // A relay that hands its store over ends by itself.
                     .init(
                         service: relay, successTerminationBehavior: .gracefullyShutdownGroup)
                 ],

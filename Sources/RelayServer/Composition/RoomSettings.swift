@@ -5,7 +5,7 @@ import Logging
 import NIOSSL
 import RelayModel
 
-//  The configuration in the words of the rooms.
+//  Converts the configuration to the settings of the rooms.
 
 extension CurlGatewaySettings {
     init(_ access: RelayConfiguration.GatewayAccess) throws(ConfigurationError) {
@@ -13,7 +13,7 @@ extension CurlGatewaySettings {
         development = try Self.endpoint(access.url(of: .development), key: "apns.development.url")
         production = try Self.endpoint(access.url(of: .production), key: "apns.production.url")
         if let file = access.caFile {
-            // libcurl would say so at the first push only.
+            // libcurl would report it only at the first push.
             guard FileManager.default.isReadableFile(atPath: file) else {
                 throw ConfigurationError(["apns.caFile: the file \(file) cannot be read"])
             }
@@ -53,7 +53,7 @@ extension DeliverySettings {
 }
 
 extension Logger {
-    /// Says what an operator should know of the gateway's connections.
+    /// Logs what an operator should know about the gateway's connections.
     func log(_ event: GatewayEvent) {
         switch event {
         case .connected(let pool, let connection):

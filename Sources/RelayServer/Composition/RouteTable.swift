@@ -1,7 +1,7 @@
 import RelayModel
 import Storage
 
-/// Hands each table of calls what it needs of the relay.
+/// Creates every group of routes with the part of the dependencies that it needs.
 struct RouteTable: Sendable {
     private let relay: RelayDependencies
     private let identifiers: RandomIdentifiers
@@ -23,7 +23,7 @@ struct RouteTable: Sendable {
             turns: ContainerTurns(turns: relay.turns))
     }
 
-    /// Every call, in the order of the documentation.
+    /// All calls, in the order of the documentation.
     var routes: [RelayRoute] {
         subscriptions + devices + records + live + users + changes + console + operation
             + administration
@@ -126,7 +126,7 @@ struct RouteTable: Sendable {
             role: { [role = relay.role] in role })
     }
 
-    /// Before the others: where it is served, it answers at the bare address.
+    /// The console's routes; they come before the others because they also answer at the root path.
     private var console: [RelayRoute] {
         guard relay.console.settings.isEnabled else { return [] }
         return ConsoleFiles().routes { [operations] _ in operations.root }
@@ -164,7 +164,7 @@ struct RouteTable: Sendable {
             publicURL: relay.publicURL, randomBytes: relay.randomBytes, line: relay.settingsLine)
     }
 
-    /// What the console's pages call besides.
+    /// The calls that only the console's pages make.
     private var consoleTables: [any AdministrationTable] {
         let registry = relay.registry
         return [

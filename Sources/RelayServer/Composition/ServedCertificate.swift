@@ -8,17 +8,19 @@ import Synchronization
 
 /// The certificate of the listeners, which is read again when its files change.
 ///
-/// A handshake takes what was read last; connections that are open keep theirs. Files that cannot
-/// be used together are told of, once, and the certificate before goes on. A lock: all is short,
-/// and the files are read outside of it.
+/// A handshake uses the certificate that was read last; open connections keep theirs. Files that
+/// cannot be used together are logged once, and the former certificate stays in use.
+///
+/// Concurrency: a lock around short sections; the files are read outside of it.
 final class ServedCertificate: Sendable {
     private struct State {
         var override: NIOSSLContextConfigurationOverride
-        /// What the files were when they were read last, whether they could be used or not.
+        /// The marks of the files when they were last read, whether they were usable or not.
         var read: Marks
     }
 
-    /// What tells that a file was changed: it is written anew, or another takes its name.
+    /// The attributes of both files by which a change is noticed: a new modification, or another
+    /// file under the same name.
     private struct Marks: Equatable {
         let certificate: Mark?
         let privateKey: Mark?
@@ -30,7 +32,7 @@ final class ServedCertificate: Sendable {
         let size: Int64
         let file: UInt64
 
-        /// The mark of a file; `nil` if there is none.
+        /// Reads the attributes of a file; `nil` if there is none.
         init?(_ path: String) {
             var answer = stat()
             guard unsafe stat(path, &answer) == 0 else { return nil }
@@ -44,7 +46,8 @@ final class ServedCertificate: Sendable {
     private let files: RelayConfiguration.TLSFiles
     private let logger: Logger
     private let state: Mutex<State>
-    /// What the listeners are made with: later handshakes ask for what holds then.
+    /// The configuration with which the listeners are created; each later handshake asks for the
+    /// current certificate.
     let beginning: TLSConfiguration
 
     /// Reads the files.
@@ -59,7 +62,7 @@ final class ServedCertificate: Sendable {
         state = Mutex(State(override: override, read: marks))
     }
 
-    /// The settings of a listener.
+    /// The TLS configuration of a listener.
     var configuration: TLSConfiguration {
         var configuration = beginning
         configuration.sslContextCallback = { [self] _, promise in
@@ -68,10 +71,10 @@ final class ServedCertificate: Sendable {
         return configuration
     }
 
-    /// The chain that handshakes get now.
+    /// The certificate chain that new handshakes get.
     var chain: [NIOSSLCertificateSource] { state.withLock { $0.override.certificateChain ?? [] } }
 
-    /// When the first certificate of the chain ends: then clients refuse it.
+    /// The earliest expiry in the chain; clients refuse the chain from then on.
     var expiry: Timestamp? {
         let ends = chain.compactMap { source -> Int64? in
             guard case .certificate(let certificate) = source else { return nil }
@@ -80,9 +83,10 @@ final class ServedCertificate: Sendable {
         return ends.min().map { Timestamp(seconds: $0) }
     }
 
-    /// Reads the files again; says whether they had changed.
+    /// Reads the files again; returns whether they had changed.
     ///
-    /// - Throws: ``ConfigurationError`` if they cannot be used; then what was read before goes on.
+    /// - Throws: ``ConfigurationError`` if they cannot be used; then the former certificate stays
+    ///   in use.
     @discardableResult
     func renew() throws(ConfigurationError) -> Bool {
         let marks = Self.marks(of: files)
@@ -95,7 +99,7 @@ final class ServedCertificate: Sendable {
         return isNew
     }
 
-    /// Looks now and then whether the files have changed, until the task is cancelled.
+    /// Checks every 5 seconds whether the files have changed, until the task is cancelled.
     func watch(by clock: any Clock<Duration>) async throws {
         while true {
             try await clock.sleep(for: .seconds(5))
@@ -103,10 +107,10 @@ final class ServedCertificate: Sendable {
         }
     }
 
-    /// Looks whether the files have changed, and reads them if so; tells what came of it.
+    /// Reads the files if they have changed, and logs the result.
     ///
-    /// Whoever writes two files writes one first: what does not fit together is tried again with
-    /// the next change.
+    /// The two files are never replaced at the same moment. So if they do not match, the next
+    /// change of either is tried again.
     func look() {
         guard state.withLock({ $0.read }) != Self.marks(of: files) else { return }
         do {
@@ -139,7 +143,8 @@ final class ServedCertificate: Sendable {
             certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
         do {
-            // A key that is not the certificate's is found here, and not at a client's handshake.
+            // This detects a key that does not belong to the certificate before a client's
+            // handshake fails.
             _ = try NIOSSLContext(configuration: configuration)
         } catch NIOSSLError.failedToLoadCertificate {
             throw ConfigurationError([

@@ -6,13 +6,13 @@ import ServiceLifecycle
 import Storage
 import Synchronization
 
-/// The walk of one shard: its log is followed, what that owes is sent, and the progress moves.
+/// The walk of one shard: it follows the log, sends what is owed, and moves the progress.
 ///
-/// It reaches the store through the shard's handle and by no other way, so that it does not matter
-/// whether the shard is the only one, and for how long this process owns it. What all walks of a
-/// process share is handed in.
+/// It uses the store only through the shard's handle. So it does not matter whether the shard is
+/// the only one, or for how long this process owns it. What all walks of a process share is passed
+/// in.
 final class ShardWalk: Sendable {
-    /// What the walk is doing, for `/readyz`.
+    /// The phase of the walk, for `/readyz`.
     enum Phase: String, Sendable {
         case starting, recovering, following, stopping
     }
@@ -20,26 +20,26 @@ final class ShardWalk: Sendable {
     private let shard: any ShardHandle
     private let relay: WalkSurroundings
     let worker: DeliveryWorker
-    /// Holds containers that append faster than they are followed.
+    /// Slows containers that append faster than the log is followed.
     let turns: IntakeTurns
     private let snapshots: SnapshotStore?
-    /// What stood by for the shard before this process owned it.
+    /// The follower that stood by for the shard before this process owned it.
     private let standby: StandbyFollower?
     private let lastImage = Mutex<StateImage?>(nil)
     private let judging = JudgingThread()
-    /// The badges, which the follower and the ranges raise.
+    /// The badge counts, which the follower and the ranges raise.
     private let badges = BadgeCounts()
-    /// Says that the badges are loaded.
+    /// Signals that the badge counts are loaded.
     private let recovered = AsyncStream<Void>.makeStream()
     private let phase = Mutex(Phase.starting)
     /// What is being loaded.
     private let loading = Mutex<LoadingStage?>(nil)
-    /// What the follower is at.
+    /// The pulse of the follower.
     private let pulse: FollowerPulse
 
-    /// Joins the parts; nothing is followed yet.
+    /// Connects the parts; nothing is followed yet.
     ///
-    /// `worker` records to the same shard; `turns` hears of what it sends.
+    /// `worker` must record to the same shard, and report to `turns` what it sends.
     init(
         of shard: any ShardHandle, worker: DeliveryWorker, turns: IntakeTurns,
         snapshots: SnapshotStore?, standby: StandbyFollower?, in relay: WalkSurroundings
@@ -54,10 +54,10 @@ final class ShardWalk: Sendable {
         pulse = FollowerPulse { began.elapsed() }
     }
 
-    /// What sends and settles: the first to begin, and the last to end.
+    /// The service that sends and settles; the first to start, and the last to end.
     var sending: LoopService { LoopService { try await self.worker.run() } }
 
-    /// What finds out what is owed; a loop that ends by itself ends the relay.
+    /// The services that find out what is owed; a loop that ends by itself ends the relay.
     var following: [LoopService] {
         [
             LoopService { try await self.follow() },
@@ -67,16 +67,17 @@ final class ShardWalk: Sendable {
         ]
     }
 
-    /// The changes that were judged since the start, and the subscriptions that they fired.
+    /// The number of changes that were judged since the start, and of the subscriptions that they
+    /// fired.
     var judged: (changes: UInt64, matches: UInt64) { pulse.judged }
 
-    /// How far deliveries are settled.
+    /// The position up to which deliveries are settled.
     var settled: LogPosition { worker.recordedMark.position }
 
-    /// Whether the log is followed, so that nothing is recovered any more.
+    /// Whether the log is followed, that is, recovery is finished.
     var isFollowing: Bool { phase.withLock { $0 } == .following }
 
-    /// Whether the log is followed, and if not, why.
+    /// Returns whether the log is followed, and if not, why.
     func readiness(shortage: String?) -> Readiness {
         let phase = phase.withLock { $0 }
         var reasons = ["follower": phase.rawValue]
@@ -87,19 +88,21 @@ final class ShardWalk: Sendable {
             pulse, unready: phase == .following ? nil : reasons, shortage: shortage)
     }
 
-    /// Says that the end has begun.
+    /// Marks the beginning of the shutdown.
     func stop() {
         phase.withLock { $0 = .stopping }
     }
 
-    /// How long a gateway may answer nothing while another relay waits for the store: longer than
-    /// one takes that works, and as long as nobody's changes are taken.
+    /// How long the gateway may stay silent while another relay waits for the store.
+    ///
+    /// A working gateway answers within this time. The time is bounded because no changes are
+    /// accepted meanwhile.
     private static let silence = Duration.seconds(2)
 
-    /// Lets what is in flight finish, once the loops have ended.
+    /// Lets what is in flight finish after the loops have ended.
     ///
-    /// Where the end `isAwaited` by another relay, a gateway that is silent does not hold it up:
-    /// what is open is sent again by that one.
+    /// If another relay waits for the end (`isAwaited`), a silent gateway does not delay it: the
+    /// next owner sends again what is still open.
     func finishSending(isAwaited: Bool) async {
         let logger = relay.logger
         logger.info(
@@ -108,14 +111,15 @@ final class ShardWalk: Sendable {
             try await worker.shutDown(
                 within: relay.configuration.shutdownGrace, silence: isAwaited ? Self.silence : nil)
         } catch {
-            // What could not be recorded is owed still, and is worked after the next start.
+            // What could not be recorded is still owed, and is worked again after the next start.
             logger.error("could not record the last step", metadata: ["reason": "\(error)"])
         }
     }
 
-    /// Keeps the follower's state for the next start, once everything is settled that will be.
+    /// Keeps the follower's state for the next start, after everything is settled that will be.
     ///
-    /// Unless it `writesLast`, that is the last snapshot that was written before.
+    /// With `writesLast`, it writes a new snapshot. Otherwise the one that was written before is
+    /// kept.
     func keepState(writesLast: Bool) async {
         let image = lastImage.withLock { $0.take() }
         do {
@@ -172,14 +176,16 @@ final class ShardWalk: Sendable {
             })
     }
 
-    /// Where changes with dear conditions are judged; `nil` if the window of deliveries is too
-    /// small for others to go on meanwhile.
+    /// Judges changes with expensive conditions beside the log.
+    ///
+    /// It is `nil` if the window of deliveries is too small for other changes to continue
+    /// meanwhile.
     private var besideLog: BesideLog? {
         let window = relay.configuration.delivery.inFlight
         return window < 64 ? nil : BesideLog(judging, window: window)
     }
 
-    /// Works the ranges of huge fan-outs beside the follower.
+    /// Works the ranges of very large fan-outs beside the follower.
     private func workRanges() async throws {
         for await _ in recovered.stream { break }
         let world = relay.world
@@ -210,12 +216,12 @@ struct WalkSurroundings: Sendable {
     let logger: Logger
     /// The settings of containers.
     let directory: ContainerDirectory
-    /// The containers' indexes, which followers enter.
+    /// The containers' indexes, which the followers maintain.
     let indexes: IndexDirectory
-    /// What happens to changes, for listeners.
+    /// The events of the walk, for listeners.
     let events: WalkEvents
-    /// Is told what became of each change.
+    /// Is called with the outcome of each change.
     let watch: ChangeWatch?
-    /// What is counted.
+    /// Receives the metrics.
     let metrics: PrometheusMetrics
 }

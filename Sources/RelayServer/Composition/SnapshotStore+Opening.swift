@@ -4,8 +4,9 @@ import RelayModel
 import Storage
 
 extension SnapshotStore {
-    /// Opens the snapshots of a shard, files that begin with `stem`; returns `nil` if none are to
-    /// be kept, and then removes those that are there.
+    /// Opens the snapshots of a shard, in files whose names begin with `stem`.
+    ///
+    /// It returns `nil` if no snapshots are kept, and then removes existing ones.
     static func opened(
         of shard: any ShardHandle, stem: String, every interval: Duration?, world: World,
         logger: Logger

@@ -4,12 +4,12 @@ import StoragePostgreSQL
 import StorageSQL
 import Synchronization
 
-/// Keeps the state of a store that another relay owns, as long as this one stands by for it.
+/// Follows a store that another relay owns, so that this relay has the state when it takes over.
 final class StandbyWarmth: Sendable {
     private let configuration: RelayConfiguration
     private let logger: Logger
     private let running = Mutex<Task<Void, Never>?>(nil)
-    /// What has the state; `nil` if none is to be kept.
+    /// The follower that has the state; `nil` if none is kept.
     let follower: StandbyFollower?
 
     init(_ configuration: RelayConfiguration, _ world: World, _ logger: Logger) {
@@ -22,12 +22,12 @@ final class StandbyWarmth: Sendable {
             : nil
     }
 
-    /// How far the state is there; `nil` if none is kept.
+    /// How complete the state is; `nil` if none is kept.
     var standby: StoreNode.Standby? {
         follower.map { $0.status?.isWarm == true ? .warm : .loading }
     }
 
-    /// Begins to follow the store at `place`, unless it does already.
+    /// Begins to follow the store at `place`, unless it already does.
     func begin(_ place: PostgresPlace, _ claimant: StoreClaimant) {
         guard let follower else { return }
         running.withLock { running in
@@ -43,7 +43,7 @@ final class StandbyWarmth: Sendable {
         }
     }
 
-    /// Follows no more; the state stays until it is taken.
+    /// Stops following; the state stays until it is taken.
     func end() {
         running.withLock { $0 }?.cancel()
     }

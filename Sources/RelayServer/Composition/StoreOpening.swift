@@ -11,13 +11,15 @@ struct StoreOpening {
     private let world: World
     private let logger: Logger
 
-    /// How often a relay that stands by looks who owns the store.
+    /// The interval at which a relay that stands by checks who owns the store.
     private static let look = Duration.milliseconds(50)
-    /// How long one that should not have the store leaves it to the one that should: some looks,
-    /// and no more than a hand-over may take.
+    /// How long a relay that should not own the store leaves it to the one that should: several
+    /// looks, but no longer than a hand-over may take.
     private static let headStart = Duration.milliseconds(300)
-    /// Likewise of one that has not the store's state, as one that has just handed it over: it
-    /// would load for longer than that.
+    /// The same for a relay without the store's state, for example one that has just handed the
+    /// store over.
+    ///
+    /// Loading the state would take it longer than this.
     private static let longHeadStart = Duration.seconds(2)
 
     init(_ configuration: RelayConfiguration, _ world: World, _ logger: Logger) {
@@ -26,16 +28,17 @@ struct StoreOpening {
         self.logger = logger
     }
 
-    /// Opens the listeners, where they stand before the store does, and then the store.
+    /// Opens the listeners, if they must be open before the store is, and then the store.
     ///
-    /// - Throws: What ``listeners(_:)`` and ``open(copyingTo:at:)`` do, and of a server what
-    ///   `checkConnections` does; there are no listeners then.
+    /// - Throws: The errors of ``listeners(_:)`` and ``open(copyingTo:at:)``, and for a server
+    ///   those of `checkConnections`; then no listener stays open.
     func opened(
         copyingTo spool: LogSpool?, _ metrics: PrometheusMetrics, _ ports: ServedPorts,
         _ certificate: ServedCertificate?
     ) async throws -> OpenedRelayStore {
         if let place = try place {
-            // Who has too few would stand by, or own the store, and do neither well.
+            // With too few connections, the relay could neither stand by nor own the store
+            // properly.
             let more = configuration.nodes.isSharded ? ShardWatch.connectionCount : 0
             try await patience.attempt {
                 try place.checkConnections(for: configuration.store, besides: more)
@@ -54,11 +57,13 @@ struct StoreOpening {
         }
     }
 
-    /// Opens the listeners that stand before the store does; `nil` for a store that one relay alone
-    /// can use, or if this one is not to be reached by others.
+    /// Opens the listeners that must be open before the store is.
     ///
-    /// - Throws: ``StorageError`` if the server cannot be used, ``AddressError`` if an address
-    ///   cannot be had.
+    /// It returns `nil` for a store that only one relay can use, and if other relays cannot reach
+    /// this one.
+    ///
+    /// - Throws: ``StorageError`` if the server cannot be used, ``AddressError`` if an address is
+    ///   not available.
     private func listeners(_ maker: () -> ListenerMaker) async throws -> NodeListeners? {
         guard let place = try place, configuration.nodes.advertised != .none else { return nil }
         let own = try await patience.attempt { try place.ownAddress() }
@@ -84,12 +89,14 @@ struct StoreOpening {
         }
     }
 
-    /// Opens it, and waits for what passes: a full disk, a server that is not there yet.
+    /// Opens the store, and waits while the obstacle is temporary: a full disk, or a server that
+    /// has not started yet.
     ///
-    /// A store on a server that another relay owns is waited for: this one stands by, and takes its
-    /// place. A file that another one has open is not, because two on one machine are a mistake.
+    /// If another relay owns a store on a server, this one stands by and takes its place later. If
+    /// another process has a file open, this fails, because two relays on one machine are a
+    /// mistake.
     ///
-    /// `spool` gets what is committed to a file, for continuous backup.
+    /// `spool` receives what is committed to a file, for continuous backup.
     private func open(
         copyingTo spool: LogSpool?, at listeners: NodeListeners?
     ) async throws -> OpenedRelayStore {
@@ -100,7 +107,7 @@ struct StoreOpening {
             }
             return OpenedRelayStore(listeners: listeners, store: store)
         }
-        // Without listeners it has no port yet, which is the one that is set then.
+        // Without listeners there is no actual port yet, so the name contains the configured one.
         let name =
             listeners?.name
             ?? configuration.nodes.named(on: world.machine, port: configuration.http.port)
@@ -125,7 +132,7 @@ struct StoreOpening {
             census: census)
     }
 
-    /// Takes the store as soon as nobody else has it; `standingBy` is called when another does.
+    /// Takes the store as soon as no other relay owns it; calls `standingBy` if another one does.
     private func take(
         _ watch: StoreWatch, _ warmth: StandbyWarmth, _ answering: NodeAnswering?,
         standingBy: () -> Void
@@ -133,7 +140,8 @@ struct StoreOpening {
         var standing = StandbyPatience()
         let disagreements = DisagreementLog(logger)
         let began = world.clock.measureStart()
-        // What kept it from the store, which may take it as long again to find out.
+        // The reason why the last attempt failed; callers see it, because the next attempt may take
+        // as long.
         var obstacle = ""
         while true {
             answering?.current.post(.nobody("the relay opens the store\(obstacle)"))
@@ -150,13 +158,13 @@ struct StoreOpening {
         }
     }
 
-    /// What whoever asks is told of a failure.
+    /// Returns the part of a failure that callers may see.
     private static func obstacle(_ error: StorageError) -> String {
         guard case .inaccessible(_, let reason) = error else { return "" }
         return ": \(NodeAnswering.told(reason))"
     }
 
-    /// Lets the machine that should have the store take it first, if nobody has it.
+    /// If no relay owns the store, lets the machine that should own it take it first.
     private func leaveHeadStart(_ watch: StoreWatch, of headStart: Duration) async throws {
         let schema = configuration.storageSchema
         guard let view = await watch.view(), !view.isOwned(schema),
@@ -170,7 +178,7 @@ struct StoreOpening {
         }
     }
 
-    /// Returns once the store may be asked for.
+    /// Returns once this relay may try to take the store.
     private func standBy(
         _ watch: StoreWatch, _ answering: NodeAnswering?, _ disagreements: DisagreementLog,
         _ standing: inout StandbyPatience, since began: Stopwatch
@@ -184,7 +192,7 @@ struct StoreOpening {
                 answering?.noteSight()
                 disagreements.tell(watch.disagreements)
             } catch let error as StorageError {
-                // Calls go to the owner meanwhile, who may reach the database.
+                // Calls still go to the last known owner, which may be able to reach the database.
                 answering?.noteNoSight(error)
                 try tell(standing.verdict(on: error), error)
             }
@@ -207,42 +215,43 @@ struct StoreOpening {
 
 /// A store that this relay owns from now on.
 struct OpenedRelayStore: Sendable {
-    /// The listeners that stand already; `nil` of a store that one relay alone can use.
+    /// The listeners that are already open; `nil` for a store that only one relay can use.
     let listeners: NodeListeners?
     let store: RelayStore
-    /// What stood by for the store; `nil` if nothing did.
+    /// The follower that stood by for the store; `nil` if there was none.
     var standby: StandbyFollower?
-    /// Sees to it that one shard alone gets a container; `nil` if the store is the only one.
+    /// Ensures that only one shard gets a container; `nil` if the store is the only one.
     var claim: ContainerClaim?
-    /// Looks who of all stores' relays is there; `nil` if the store is not spread with others.
+    /// Knows the relays of all stores; `nil` if the store is not spread with others.
     var census: StoreCensus?
 }
 
-/// How long a relay that wants a store bears with what keeps it from it: a pure decision.
+/// Decides whether a relay that wants a store waits or ends after a failure.
 ///
-/// What is wrong when it comes ends it, for whoever starts it to see. Who stands by already could
-/// use the server before: it restarts, or another takes its place, and who stands by must be there
-/// then.
+/// A permanent failure at the start ends the relay, so that the operator sees it. A relay that
+/// already stands by could use the server before, so the server is only restarting or being
+/// replaced. The relay must still be there when it returns.
 struct StandbyPatience: Sendable, Hashable {
-    /// What follows from a failure.
+    /// What the relay does after a failure.
     enum Verdict: Sendable, Hashable {
-        /// It is tried again; whether that is to be told.
+        /// The relay tries again; `isNews` says whether to log the reason.
         case wait(isNews: Bool)
-        /// The relay ends with it.
+        /// The relay ends with the error.
         case end
     }
 
-    /// How long a store without an owner is left alone once the server is back: its owner could not
-    /// renew the lease either, and tries once a second.
+    /// How long a store without an owner is left alone after the server has returned.
+    ///
+    /// Its owner could not renew the lease either, and tries to once a second.
     static let welcome = Duration.milliseconds(2500)
 
     private var isStandingBy = false
     private var last = ""
-    /// Whether the server could not be asked last, and when it could be again.
+    /// Whether the last look failed to reach the server, and the time at which the server was back.
     private var isAway = false
     private var back: Duration?
 
-    /// What follows from not getting the store.
+    /// Decides what follows from a failure to get the store.
     mutating func verdict(on error: StorageError) -> Verdict {
         switch error {
         case .locked(_, let holder):
@@ -256,7 +265,8 @@ struct StandbyPatience: Sendable, Hashable {
         }
     }
 
-    /// Whether the store may be asked for if nobody owns it, where the server said so at `moment`.
+    /// Returns whether the relay may try to take a store without an owner; the server answered at
+    /// `moment`.
     mutating func mayTake(at moment: Duration) -> Bool {
         if isAway { (isAway, back) = (false, moment) }
         return back.map { moment - $0 >= Self.welcome } ?? true
@@ -269,7 +279,7 @@ struct StandbyPatience: Sendable, Hashable {
 }
 
 extension RelayConfiguration {
-    /// What begins the names of files that a relay keeps for itself.
+    /// Returns the path with which the names of the relay's local files begin.
     func localPath(of store: RelayStore) -> String {
         storageURL == nil ? store.place : storagePath
     }
