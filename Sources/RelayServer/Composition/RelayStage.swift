@@ -1,11 +1,11 @@
 package import Logging
 import ServiceLifecycle
 
-/// Runs relays one after the other in one process, and ends in every state: while a relay stands by
-/// for its store, which may take days, or while it serves.
+/// Runs relays one after the other in one process.
 ///
-/// After a relay has handed its store over, this creates a new one, which stands by. Failures to do
-/// so are retried, because the process is known to have worked before.
+/// It can be ended at any time: while a relay stands by for its store, which may take days, or
+/// while it serves. After a relay has handed its store over, the stage creates a new one, which
+/// stands by. Failures to do so are retried, because the process is known to have worked before.
 package actor RelayStage {
     private let make: @Sendable () async throws -> Relay
     private let clock: any Clock<Duration>

@@ -2,21 +2,21 @@ package import LogShipping
 package import RelayModel
 import StorageSQLite
 
-/// What the configuration says of continuous backup.
+/// The settings of continuous backup.
 package struct BackupConfiguration: Sendable {
-    /// Where backups go; `nil` makes none.
+    /// The place to which backups go; `nil` makes none.
     package var url: String?
     var shipping = LogShipper.Settings()
     var spool = LogSpool.Settings()
-    /// How an S3-like store is reached.
+    /// The settings of an S3-compatible store.
     package var bucket = BucketSettings()
 
-    /// The place that ``url`` names; `nil` without one.
+    /// The place that ``url`` names; `nil` if there is none.
     package var place: BackupPlace? { url.flatMap { BackupPlace($0) } }
 }
 
 extension ConfigurationKeys {
-    /// The settings of continuous backup.
+    /// The keys of continuous backup.
     static let backup = [
         ConfigurationKey(
             "backup.url", .text,
@@ -76,7 +76,7 @@ extension ConfigurationKeys {
 }
 
 extension BackupPlace {
-    /// The destination at the place.
+    /// Creates the destination at this place.
     ///
     /// - Throws: ``DestinationFailure`` if a file of the settings cannot be read.
     package func destination(

@@ -1,6 +1,6 @@
-/// Why the relay does not start: everything that is wrong with the configuration, at once.
+/// The error of a configuration that cannot be used, with all of its problems at once.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The problems, each with key, value and what is allowed.
+    /// The problems, each with the key, the value and what is allowed.
     package let problems: [String]
 
     /// Creates an error about `problems`.
@@ -8,7 +8,7 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
         self.problems = problems
     }
 
-    /// One problem a line.
+    /// The problems, one a line.
     package var description: String {
         "the configuration cannot be used:\n"
             + problems.map { "  \($0)" }.joined(separator: "\n")

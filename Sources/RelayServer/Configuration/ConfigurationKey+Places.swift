@@ -1,14 +1,14 @@
 import RelayModel
 
-/// Settings by the type of their place in the configuration.
+/// Initialisers by the type of a setting's place in the configuration.
 ///
-/// What stands in the place of a ``RelayConfiguration`` of which nothing was said is the default,
-/// here and in the documentation.
+/// A setting's default is the value at its place in ``RelayConfiguration/standard``, in the code
+/// and in the documentation.
 extension ConfigurationKey {
-    /// Where the value of a setting goes.
+    /// The property of the configuration that a setting sets.
     typealias Place<Value> = any WritableKeyPath<RelayConfiguration, Value> & Sendable
 
-    /// A text that has a default.
+    /// Creates a text setting with a default.
     init(_ name: String, text place: Place<String>, as kind: Kind = .text, _ summary: String) {
         self.init(name, kind, default: RelayConfiguration.standard[keyPath: place], summary) {
             $1[keyPath: place] = $0
@@ -16,7 +16,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A text that need not be given.
+    /// Creates an optional text setting.
     init(
         _ name: String, text place: Place<String?>, as kind: Kind = .text,
         secrecy: Secrecy = .open, _ summary: String
@@ -27,7 +27,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A whole number, of which one stands for `unit`.
+    /// Creates a whole-number setting; the number is multiplied by `unit`.
     init<Number: FixedWidthInteger & Sendable>(
         _ name: String, number place: Place<Number>, _ range: ClosedRange<Int>, unit: Number = 1,
         _ summary: String
@@ -39,7 +39,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A whole number of which 0 means none.
+    /// Creates a whole-number setting for which 0 means none.
     init(
         _ name: String, zeroForNone place: Place<Int?>, _ range: ClosedRange<Int>, unit: Int = 1,
         _ summary: String
@@ -52,7 +52,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A whole number that need not be given.
+    /// Creates an optional whole-number setting.
     init(
         _ name: String, number place: Place<Int?>, _ range: ClosedRange<Int>, _ summary: String
     ) {
@@ -62,7 +62,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A time in whole units.
+    /// Creates a duration setting in whole units.
     init(
         _ name: String, time place: Place<Duration>, in unit: Duration, _ range: ClosedRange<Int>,
         _ summary: String
@@ -74,7 +74,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A time in whole units, of which 0 means none.
+    /// Creates a duration setting in whole units for which 0 means none.
     init(
         _ name: String, zeroForNone place: Place<Duration?>, in unit: Duration,
         _ range: ClosedRange<Int>, _ summary: String
@@ -88,7 +88,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// One of the words of an enumeration.
+    /// Creates a setting whose values are the words of an enumeration.
     init<Choice: RawRepresentable<String> & CaseIterable & SendableMetatype>(
         _ name: String, choice place: Place<Choice>, _ summary: String
     ) {
@@ -101,7 +101,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// `on` or `off`.
+    /// Creates a setting that is `on` or `off`.
     init(_ name: String, isOn place: Place<Bool>, _ summary: String) {
         let standard = RelayConfiguration.standard[keyPath: place] ? "on" : "off"
         self.init(name, .choice(["off", "on"]), default: standard, summary) {
@@ -110,7 +110,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// A list of texts.
+    /// Creates a setting that is a list of texts.
     init(_ name: String, list place: Place<[String]>, _ summary: String) {
         let standard = RelayConfiguration.standard[keyPath: place].joined(separator: ",")
         self.init(name, .list, default: standard.isEmpty ? nil : standard, summary) {
@@ -119,7 +119,7 @@ extension ConfigurationKey {
         }
     }
 
-    /// The elements of a text that is a list, without the blanks around them.
+    /// Returns the comma-separated elements of a list, without the white space around them.
     static func elements(_ text: String) -> [String] {
         text.split(separator: ",").map { element in
             let rest = element.drop(while: \.isWhitespace)

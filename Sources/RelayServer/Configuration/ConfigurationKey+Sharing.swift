@@ -3,17 +3,20 @@ import RelayModel
 import StoragePostgreSQL
 
 extension ConfigurationKey {
-    /// Whose a setting is, where several relays have one store.
+    /// Whether relays of one store must have the same value of a setting.
     enum Sharing: Sendable, Hashable {
-        /// Each relay's own: where it listens, what its machine bears, what it keeps for itself.
+        /// Each relay has its own value: where it listens, what its machine can bear, its own
+        /// files.
         case own
-        /// The same for all, or the next owner of the store does otherwise than the one before.
+        /// All relays should have the same value; otherwise the next owner of the store behaves
+        /// differently.
         case alike
-        /// The same for all, or the next owner sends to where no device listens.
+        /// All relays must have the same value; otherwise the next owner sends to a gateway that
+        /// does not know the devices.
         case required
     }
 
-    /// Whose it is; what is not said to be a relay's own should be alike.
+    /// How the setting is shared; a setting that is not listed as a relay's own should be alike.
     var sharing: Sharing {
         if name == "apns.url" || Self.gateways.contains(where: { $0.name == name }) {
             return .required
@@ -24,18 +27,18 @@ extension ConfigurationKey {
         return isOwn ? .own : .alike
     }
 
-    /// What stands for `apns.url` too.
+    /// The settings that `apns.url` also stands for.
     static let gateways: [(name: String, environment: GatewayEnvironment)] = [
         ("apns.development.url", .development), ("apns.production.url", .production),
     ]
 
-    /// What relays of a service must have alike of what is else each relay's own.
+    /// The only setting under `nodes.` that the relays of a service must have alike.
     private static let shards = "nodes.schemas"
 
-    /// Settings of a relay's own, by the beginning of their names.
+    /// The prefixes of settings that each relay has for itself.
     static let ownParts = ["tls.", "secrets.", "nodes.", "backup.", "log."]
 
-    /// The others of a relay's own.
+    /// The other settings that each relay has for itself.
     static let own: Set<String> = [
         "http.host", "http.port", "http.metrics", "http.connections", "http.connectionsPerAddress",
         "http.headSeconds", "http.bodySeconds", "http.answerSeconds", "http.idleSeconds",
@@ -49,10 +52,10 @@ extension ConfigurationKey {
         "live.drainSeconds",
     ]
 
-    /// The longest text that other relays are shown, in bytes: a sentence can hold two of them.
+    /// The longest text that other relays are shown, in bytes; a sentence has room for two.
     private static let longestShown = 100
 
-    /// A text that is allowed in the form that all have which mean the same.
+    /// Returns the canonical form of an allowed text, which is equal for texts of the same meaning.
     func form(of text: String) -> String {
         let form =
             switch kind {
@@ -68,7 +71,7 @@ extension ConfigurationKey {
 }
 
 extension ConfigurationValues {
-    /// What all relays of a store should have alike, as it is set here.
+    /// Returns the values that all relays of a store should have alike, as they are set here.
     func agreed(_ gateway: RelayConfiguration.GatewayAccess) -> AgreedSettings {
         var values: [String: String] = [:]
         for key in ConfigurationKeys.all where key.sharing == .alike {

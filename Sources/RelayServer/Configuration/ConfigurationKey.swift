@@ -1,13 +1,13 @@
 import RelayModel
 
-/// One setting: its name, what it may be, where its value goes, and what it is if nobody says.
+/// One setting: its name, its allowed values, its place in the configuration, and its default.
 package struct ConfigurationKey: Sendable {
-    /// What a value may be.
+    /// The kind of values that a setting allows.
     package enum Kind: Sendable, Hashable {
         /// Any text that is not empty.
         case text
-        /// A secret that cannot be guessed by trying, and that a header can carry: a text of at
-        /// least this many bytes.
+        /// A secret of at least this many bytes, so that it cannot be guessed; an HTTP header can
+        /// carry it.
         case longSecret(Int)
         /// A whole number in this range.
         case integer(ClosedRange<Int>)
@@ -15,27 +15,27 @@ package struct ConfigurationKey: Sendable {
         case choice([String])
         /// An absolute URL with one of these schemes and no path beyond a slash.
         case url(schemes: [String])
-        /// An absolute URL with one of these schemes, of a page: it may have a path and a query.
+        /// An absolute URL of a page with one of these schemes; it may have a path and a query.
         case page(schemes: [String])
-        /// A list of texts; commas divide it where it is one text.
+        /// A list of texts; in one text, commas separate them.
         case list
     }
 
     /// The name: `http.port` in the file is the member `port` of the object `http`.
     package let name: String
-    /// What a value may be.
+    /// The kind of values that the setting allows.
     package let kind: Kind
-    /// The value if nobody says; `nil` means none.
+    /// The default; `nil` means that there is none.
     package let defaultText: String?
-    /// Whether it must never be shown.
+    /// Whether the value is a secret that must never be shown.
     package let isSecret: Bool
-    /// What it is for, as a sentence.
+    /// The purpose of the setting, as a sentence.
     package let summary: String
 
-    /// Puts a text that is allowed where it belongs, and says what is wrong with it all the same.
+    /// Sets an allowed text in the configuration, and returns problems that remain.
     let apply: Application
 
-    /// How a text gets into the configuration.
+    /// A function that sets a text in the configuration and returns what is wrong with it.
     typealias Application =
         @Sendable (_ text: String, _ configuration: inout RelayConfiguration) -> [String]
 
@@ -57,17 +57,17 @@ package struct ConfigurationKey: Sendable {
         case open, secret
     }
 
-    /// The variable of the environment: `BELFRY_HTTP_PORT`.
+    /// The environment variable, for example `BELFRY_HTTP_PORT`.
     package var variable: String {
         "BELFRY_" + words(separator: "_").uppercased()
     }
 
-    /// The flag: `--http-port`.
+    /// The flag, for example `--http-port`.
     package var flag: String {
         "--" + words(separator: "-").lowercased()
     }
 
-    /// What is allowed, to be read after "must be".
+    /// The allowed values, as the end of a sentence with "must be".
     package var rule: String {
         switch kind {
         case .text: "a text that is not empty"
@@ -84,12 +84,12 @@ package struct ConfigurationKey: Sendable {
         }
     }
 
-    /// Whether `text` is allowed.
+    /// Returns whether `text` is an allowed value.
     func allows(_ text: String) -> Bool {
         switch kind {
         case .text: !text.isEmpty
-        // Commas alone, as of variables that are not set, name nothing: not even that nothing is
-        // meant.
+        // A list of commas only, which may come from unset variables, names nothing. It does not
+        // even mean an empty list.
         case .list: Self.elements(text).contains { !$0.isEmpty }
         case .longSecret(let bytes): text.utf8.count >= bytes && Self.isSendable(text)
         case .integer(let range): Int(text).map(range.contains) ?? false
@@ -99,7 +99,8 @@ package struct ConfigurationKey: Sendable {
         }
     }
 
-    /// The name with `separator` for the dots and before capitals that follow small letters.
+    /// Returns the name with `separator` in place of each dot, and before each capital that follows
+    /// a small letter.
     private func words(separator: String) -> String {
         var text = ""
         var isAfterSmall = false
@@ -116,15 +117,18 @@ package struct ConfigurationKey: Sendable {
         return text
     }
 
-    /// Whether a header of HTTP carries the text as it is: no line break, as of a file that was
-    /// written elsewhere, and no space at an end, which is cut off.
+    /// Returns whether an HTTP header carries the text unchanged.
+    ///
+    /// A line break (for example from a file with CRLF) is not allowed, and spaces at the ends
+    /// would be cut off.
     private static func isSendable(_ text: String) -> Bool {
         text.first != " " && text.last != " "
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
-    /// Whether the port of `HOST:PORT` is one, if there is any: clients of HTTP end the process
-    /// where one has more than 16 bits.
+    /// Returns whether the port in `HOST:PORT`, if there is one, has at most 16 bits.
+    ///
+    /// HTTP clients crash the process for a larger port.
     private static func hasPort(_ host: Substring) -> Bool {
         guard let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") else {
             return true
@@ -133,7 +137,8 @@ package struct ConfigurationKey: Sendable {
         return port.isEmpty || UInt16(port) != nil
     }
 
-    /// Whether a text is a URL of a page: what stands behind its host has no spaces or breaks.
+    /// Returns whether a text is the URL of a page; the part after the host has no spaces or line
+    /// breaks.
     private static func isPage(_ text: String, schemes: [String]) -> Bool {
         guard let scheme = schemes.first(where: { text.hasPrefix("\($0)://") }) else {
             return false

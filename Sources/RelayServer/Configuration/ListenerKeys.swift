@@ -2,7 +2,8 @@ import RelayModel
 import Storage
 
 extension ConfigurationKeys {
-    /// The settings of the listeners: how many may come in, how fast they must be, and how often.
+    /// The keys of the listeners: how many connections they accept, how fast clients must be, and
+    /// how often they may call.
     static let listening = [
         ConfigurationKey(
             "http.metrics", isOn: \.listening.showsMetrics,
@@ -72,24 +73,25 @@ extension ConfigurationKeys {
     ]
 }
 
-/// Who may come in, and how fast they must be.
+/// The settings of the listeners: limits of connections, pace and rates.
 package struct ListenerSettings: Sendable, Hashable {
-    /// Whether the metrics are shown to clients.
+    /// Whether clients may read the metrics too.
     package var showsMetrics = false
-    /// The proxies that are believed.
+    /// The proxies whose header fields about their clients are trusted.
     package var proxies = TrustedProxies()
-    /// Connections of clients.
+    /// The maximum number of client connections.
     var connections = 12_000
-    /// Those of one address; `nil` for the half.
+    /// The maximum number of connections from one address; `nil` means half of ``connections``.
     var connectionsPerAddress: Int?
-    /// Connections of the operator.
+    /// The maximum number of operator connections.
     var operators = 32
-    /// How often clients may come.
+    /// How often clients may call.
     var rates = RateSettings()
-    /// How fast clients must be.
+    /// How fast clients must send and receive.
     var pace = ConnectionPace.Bounds()
 
-    /// Believes the proxies that a text lists, and says what it cannot read.
+    /// Sets the trusted proxies from a list, and returns a problem for each element that is
+    /// invalid.
     mutating func setProxies(_ text: String) -> [String] {
         var problems: [String] = []
         var ranges: [AddressRange] = []
@@ -106,7 +108,8 @@ package struct ListenerSettings: Sendable, Hashable {
         return problems
     }
 
-    /// Takes the rates of single containers from a text, and says what it cannot read.
+    /// Sets the rates of single containers from a list, and returns a problem for each element that
+    /// is invalid.
     mutating func setRates(_ text: String) -> [String] {
         var problems: [String] = []
         for element in ConfigurationKey.elements(text) {
@@ -128,7 +131,7 @@ package struct ListenerSettings: Sendable, Hashable {
         return problems
     }
 
-    /// What the clients' listener takes, where the process may have `files` open.
+    /// Returns the limits of the clients' listener if the process may have `files` open.
     func clients(_ files: OpenFiles, gateway: Int) -> ConnectionCounts.Bounds {
         let count = files.connections(wished: connections, operators: operators, gateway: gateway)
         return ConnectionCounts.Bounds(
@@ -136,7 +139,7 @@ package struct ListenerSettings: Sendable, Hashable {
             perAddress: min(count, connectionsPerAddress ?? max(1, count / 2)))
     }
 
-    /// What an operator is told where `files` are too few for all connections that are set.
+    /// Returns a warning for the operator if `files` are too few for all configured connections.
     func shortage(_ files: OpenFiles, gateway: Int) -> String? {
         let count = clients(files, gateway: gateway).connections
         guard count < connections else { return nil }
@@ -145,8 +148,10 @@ package struct ListenerSettings: Sendable, Hashable {
             + "limit (LimitNOFILE of the unit, ulimit -Hn)"
     }
 
-    /// What the administrative listener takes: of one address never all, and who waits there for
-    /// nothing gives way to whoever comes, so that nobody keeps the operator out.
+    /// The limits of the administrative listener.
+    ///
+    /// One address never gets all connections, and an idle connection makes room for a new one. So
+    /// no client can keep the operator out.
     var administrativeListener: ConnectionCounts.Bounds {
         var bounds = ConnectionCounts.Bounds(
             connections: operators, perAddress: operators - operators / 4)

@@ -1,7 +1,7 @@
 import Live
 
 extension ConfigurationKeys {
-    /// The settings of connected clients.
+    /// The keys of connected clients.
     static let live = [
         ConfigurationKey(
             "live.allowedOrigins", .list,
@@ -63,11 +63,12 @@ extension ConfigurationKeys {
 }
 
 extension LiveBounds {
-    /// Lets the pages in whose origins a text lists, and says what it cannot read.
+    /// Sets the origins of pages that may connect, and returns a problem for each element that is
+    /// invalid.
     mutating func setOrigins(_ text: String) -> [String] {
         let origins = ConfigurationKey.elements(text).map { $0.lowercased() }
-        // An origin has no path, so `https://example.com/` would let nobody in (RFC 6454, §6.2).
-        // An app that is made of pages has a scheme of its own, or no more than that of files.
+        // An origin has no path, so `https://example.com/` would admit no page (RFC 6454, §6.2). An
+        // app that is made of pages has a scheme of its own, or only that of files.
         let origin = /file:\/\/|[a-z][a-z0-9+.\-]*:\/\/[^\/?#@\s]+/
         let wrong = origins.filter { $0.wholeMatch(of: origin) == nil }
         allowedOrigins = Set(origins.map(Self.named))
@@ -77,7 +78,7 @@ extension LiveBounds {
         }
     }
 
-    /// An origin as browsers name it, which leave out the port that goes without saying.
+    /// Returns an origin as browsers write it, without the default port of its scheme.
     private static func named(_ origin: String) -> String {
         for (scheme, port) in [("https://", ":443"), ("http://", ":80")]
         where origin.hasPrefix(scheme) && origin.hasSuffix(port) {

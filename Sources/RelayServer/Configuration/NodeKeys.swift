@@ -1,5 +1,5 @@
 extension ConfigurationKeys {
-    /// How relays of one store on a server reach each other.
+    /// The keys that say how relays of one store on a server reach each other.
     static let nodes = [
         ConfigurationKey(
             "nodes.name", .text,

@@ -1,7 +1,7 @@
 import Storage
 
 extension ConfigurationKeys {
-    /// The settings of queries of records.
+    /// The keys of record queries.
     static let queries = [
         ConfigurationKey(
             "queries.readers", number: \.store.scanningReaders, 1...64,

@@ -1,18 +1,18 @@
 import Storage
 
 extension ConfigurationKeys {
-    /// The quotas of containers that set none of their own.
+    /// The keys of the quotas for containers that set none of their own.
     static let quotas = settings.map { setting in
         ConfigurationKey(
             "limits.\(setting.name)", number: \.store.quotas[setting.quota],
             1...Quota.largest / setting.factor, unit: setting.factor, setting.summary)
     }
 
-    /// A quota under the name that an operator gives it.
+    /// A quota under its name in the configuration.
     struct QuotaSetting {
         let name: String
         let quota: Quota
-        /// Bytes are set in mebibytes.
+        /// The unit of the setting; byte quotas are set in mebibytes.
         let factor: Int
         let summary: String
 
@@ -24,7 +24,7 @@ extension ConfigurationKeys {
         }
     }
 
-    /// Every quota but that of queries, which is with their settings.
+    /// All quotas except that of queries, which is among the keys of record queries.
     static let settings = [
         QuotaSetting(
             "subscriptionsPerUser", .userSubscriptions,

@@ -5,16 +5,17 @@ package import RelayModel
 package import Storage
 import StoragePostgreSQL
 
-/// How the relay runs: decoded once, validated once, and handed to the rooms in parts.
+/// The settings of a relay, which are decoded once, validated once, and given to the rooms in
+/// parts.
 package struct RelayConfiguration: Sendable, CustomStringConvertible {
-    /// Where something is served.
+    /// The address and port of a listener.
     package struct Listener: Sendable, Hashable {
         /// The address.
         package var host: String
         /// The port; 0 takes a free one.
         package var port: Int
 
-        /// Host and port as an URL has them; where it listens at all addresses, the loopback's.
+        /// The host and port for a URL; the loopback address if the relay listens on all addresses.
         var authority: String {
             let reached =
                 switch host {
@@ -31,7 +32,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         }
     }
 
-    /// The files of TLS.
+    /// The files for TLS.
     package struct TLSFiles: Sendable, Hashable {
         /// The certificate chain in PEM form.
         package var certificate: String
@@ -41,20 +42,20 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
 
     /// How the push gateway is reached.
     package struct GatewayAccess: Sendable, Hashable {
-        /// The URL of both environments, instead of ``development`` and ``production``.
+        /// The URL for both environments; it replaces ``development`` and ``production``.
         var both: String?
-        /// The URL of development tokens.
+        /// The URL of the development gateway.
         var development = "https://api.sandbox.push.apple.com"
-        /// The URL of production tokens.
+        /// The URL of the production gateway.
         var production = "https://api.push.apple.com"
-        /// The certificate authorities instead of the system's, in PEM form.
+        /// The file of certificate authorities in PEM form that replaces the system's.
         package var caFile: String?
-        /// The connections to each gateway at most.
+        /// The maximum number of connections to each gateway.
         package var connections = CurlGatewaySettings().connectionsPerCredential
-        /// The URL of the proxy on the way to the gateway, which may hold a password.
+        /// The URL of the proxy to the gateway, which may contain a password.
         package var proxy: String?
 
-        /// The URL of the gateway that issued tokens of `environment`, without a slash at the end.
+        /// Returns the URL of the gateway for tokens of `environment`, without a slash at the end.
         package func url(of environment: GatewayEnvironment) -> String {
             let url =
                 switch environment {
@@ -65,121 +66,122 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         }
     }
 
-    /// How deliveries are sent.
+    /// The limits of sending deliveries.
     package struct DeliveryBounds: Sendable, Hashable {
-        /// The deliveries that are sent and not yet settled.
+        /// The maximum number of deliveries that are sent and not yet settled.
         package var inFlight = 4096
-        /// The deliveries of ranges that are sent and not yet settled.
+        /// The maximum number of deliveries of ranges that are sent and not yet settled.
         package var rangeInFlight = DeliverySettings().rangeWindow
-        /// The retries that are sent and not yet settled.
+        /// The maximum number of retries that are sent and not yet settled.
         package var retryInFlight = DeliverySettings().retryWindow
-        /// The answered sends of one delivery before it becomes a dead letter.
+        /// The number of answered attempts of one delivery after which it becomes a dead letter.
         package var maximumAttempts = RetryPolicy().maximumAttempts
-        /// The background pushes of one device in an hour; 0 for any number.
+        /// The maximum number of background pushes to one device in an hour; 0 means no limit.
         package var silentPushesPerHour = DeliverySettings().silentPushesPerHour
     }
 
-    /// What is kept for those who fetch their notifications.
+    /// The settings for clients that fetch their notifications.
     package struct Fetching: Sendable, Hashable {
-        /// How polls of web couriers are held.
+        /// How long and how many polls of web couriers are held open.
         package var polls = CourierPolls.Settings()
-        /// What waits for one web courier.
+        /// The limits of what waits for one web courier.
         package var bounds = CourierBounds()
     }
 
-    /// Where clients and change sources are served.
+    /// The listener for clients and change sources.
     package var http = Listener(host: "127.0.0.1", port: 8080)
-    /// Where the administrative surface is served.
+    /// The listener for the administrative surface.
     package var admin = Listener(host: "127.0.0.1", port: 8081)
-    /// Who may come in, and how fast they must be.
+    /// The limits of connections, pace and rates.
     package var listening = ListenerSettings()
     /// The token of the administrative surface; `nil` closes it.
     package var adminToken: String?
     /// The operator's console.
     package var console = ConsoleSettings()
-    /// The certificate chain in PEM form.
+    /// The file of the certificate chain in PEM form.
     var certificateFile: String?
-    /// The private key of the certificate in PEM form.
+    /// The file of the certificate's private key in PEM form.
     var privateKeyFile: String?
-    /// The authorities by which commands verify the relay's certificate, in PEM form.
+    /// The file of the certificate authorities by which commands verify the relay, in PEM form.
     package var caFile: String?
-    /// How clients reach the relay, if that was configured.
+    /// The configured URL at which clients reach the relay; `nil` if none was configured.
     var givenPublicURL: String?
-    /// What is kept for those who fetch their notifications.
+    /// The settings for clients that fetch their notifications.
     package var fetching = Fetching()
-    /// Where users sign in.
+    /// The URL at which users sign in.
     package var signInURL: String?
-    /// The file of the store.
+    /// The path of the store's file.
     package var storagePath = StoreSettings.usualPath
-    /// The database that is the store instead of a file.
+    /// The URL of the database that is the store instead of a file.
     package var storageURL: String?
     /// The schema of that database.
     package var storageSchema = PostgresPlace.usualSchema
     /// How relays of one store reach each other.
     var nodes = NodeSettings()
-    /// What all relays of one store should have alike, as it is set here.
+    /// The values that all relays of one store should have alike, as they are set here.
     private(set) var agreed = AgreedSettings([:])
-    /// How the store works.
+    /// The settings of the store.
     package var store = StoreSettings()
-    /// How the store is backed up continuously.
+    /// The settings of continuous backup.
     package var backup = BackupConfiguration()
-    /// What was said of the keys that encrypt the secrets in the store.
+    /// The configured keys that encrypt the secrets in the store.
     var secretKeys = SecretKeyTexts()
     /// How the push gateway is reached.
     package var gateway = GatewayAccess()
-    /// How deliveries are sent.
+    /// The limits of sending deliveries.
     package var delivery = DeliveryBounds()
-    /// What is logged at least.
+    /// The lowest level that is logged.
     package var logLevel = Logger.Level.info
-    /// How lines of the log are written.
+    /// The format of the log.
     package var logForm = LogForm.text
-    /// Which requests are logged.
+    /// The settings of the access log.
     var accessLog = AccessLog.Settings()
-    /// How long what is in flight may take to finish at the end.
+    /// The grace period: how long what is in flight may take to finish during the shutdown.
     package var shutdownGrace = Duration.seconds(20)
-    /// How long things are kept, and when changes are refused.
+    /// How long data is kept, and when changes are refused.
     var upkeep = Upkeep.Settings()
-    /// The subscriptions that a change fires beyond which they become ranges.
+    /// The number of fired subscriptions above which a change's fan-out becomes ranges.
     package var rangeThreshold = Limits.maximumMatchesAtOnce
-    /// What requests may ask for.
+    /// The limits of requests.
     package var limits = RequestLimits()
-    /// What queries of records may use.
+    /// The limits of record queries.
     package var queries = QueryAdmission.Settings()
-    /// What connected clients may take.
+    /// The limits of connected clients.
     var live = LiveBounds()
-    /// The least time from one snapshot of the index to the next; `nil` keeps none.
+    /// The shortest time between two snapshots of the index; `nil` keeps none.
     package var snapshotInterval: Duration? = .seconds(600)
-    /// The settings, one a line, secrets hidden.
+    /// The settings, one a line, with secrets hidden.
     package private(set) var description = ""
 
-    /// The configuration of which nothing was said: every default stands here, or in the settings
-    /// of the room that it is for.
+    /// The default configuration; every default is here or in the settings of the room that uses
+    /// it.
     static let standard = RelayConfiguration()
 
     private init() {
-        // A relay that finds no store asks; tests and tools just make one.
+        // A relay without a store asks for permission to create one; tests and tools just create
+        // it.
         store.creation = .never
     }
 
-    /// Whether the administrative surface is served where clients are.
+    /// Whether the administrative surface shares the clients' listener.
     package var sharesListener: Bool { http == admin && http.port != 0 }
 
-    /// The files of TLS; `nil` serves plain HTTP.
+    /// The files for TLS; `nil` serves plain HTTP.
     package var tls: TLSFiles? {
         guard let certificateFile, let privateKeyFile else { return nil }
         return TLSFiles(certificate: certificateFile, privateKey: privateKeyFile)
     }
 
-    /// Whether ``publicURL`` was configured, and not made of the listener's address.
+    /// Whether ``publicURL`` was configured, and not derived from the listener's address.
     package var hasPublicURL: Bool { givenPublicURL != nil }
 
-    /// How clients reach the relay, without a slash at the end.
+    /// The URL at which clients reach the relay, without a slash at the end.
     package var publicURL: String {
         let scheme = tls == nil ? "http" : "https"
         return Self.withoutSlash(givenPublicURL ?? "\(scheme)://\(http.authority)")
     }
 
-    /// The queries of one container at a time, which it may set for itself.
+    /// The default limit of simultaneous queries of one container, which a container may override.
     var queriesPerContainer: Int {
         get { queries.placesOfContainer }
         set {
@@ -190,7 +192,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
 
     /// Decodes the settings.
     ///
-    /// - Throws: ``ConfigurationError`` with everything that is wrong.
+    /// - Throws: ``ConfigurationError`` with all problems.
     package init(_ values: ConfigurationValues) throws(ConfigurationError) {
         self = Self.standard
         let refused = values.apply(to: &self)
@@ -216,7 +218,7 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         agreed = values.agreed(gateway)
     }
 
-    /// Why the database that is the store cannot be one, before anybody asks it.
+    /// The problems of the database URL and schema that are known without a connection.
     private var placeProblems: [String] {
         guard let storageURL else { return [] }
         do throws(StorageError) {
@@ -228,7 +230,9 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Webhooks that are allowed and never let in: they would be asked to come again without end.
+    /// The problem of a webhook limit above what the body memory admits.
+    ///
+    /// Such webhooks would be allowed, but answered "try again later" forever.
     private var bodyProblems: [String] {
         let room = listening.rates.bodyBytes
         let longest = BodyBudget.longestBody(within: room)

@@ -1,20 +1,20 @@
 import FoundationEssentials
 import Storage
 
-/// What the configuration says of the keys of secrets.
+/// The configured keys of secrets, as texts.
 struct SecretKeyTexts: Sendable {
-    /// The key.
+    /// The key itself.
     var key: String?
-    /// The file with it, instead.
+    /// The file that contains the key.
     var keyFile: String?
-    /// The file with the key before.
+    /// The file that contains the previous key.
     var previousKeyFile: String?
 }
 
 /// Reads the keys of secrets from the configuration and the files that it names.
 struct SecretKeyReading {
     private(set) var vault = SecretVault()
-    /// What is wrong, a sentence each; nothing of a key is in them.
+    /// The problems, one sentence each, without any part of a key.
     private(set) var problems: [String] = []
 
     init(_ texts: SecretKeyTexts) {

@@ -1,23 +1,26 @@
 import HTTPTypes
 import RelayModel
 
-/// The cookie of a session, and what a request that has one must show besides: that the console's
-/// own page made it.
+/// The cookie of a console session, and the check that a request with it comes from the console's
+/// own page.
 struct ConsoleCookie: Sendable {
-    /// Whether the listener is reached over TLS, so that the cookie is for TLS alone.
+    /// The scheme of the listener; with `https`, the cookie is sent over TLS only.
     let scheme: String
-    /// The shard whose store knows the sessions, which the cookie names, so that any relay can hand
-    /// a call to it; `nil` where the store is the only one.
+    /// The shard whose store knows the sessions; `nil` if the store is the only one.
+    ///
+    /// The cookie contains it, so that any relay can forward a call to that shard.
     var shard: String?
 
-    /// The calls that the cookie is sent with.
+    /// The path prefix of the calls with which browsers send the cookie.
     private static let path = "/admin/1"
-    /// What pages send with whatever may change something: no other site can, without asking.
+    /// The header field that the console sends with every call that is not GET.
+    ///
+    /// Another site cannot send it without a CORS preflight.
     static let pageHeader = "X-Belfry-Console"
 
-    /// The secret in the cookie of a request; `nil` if it has none.
+    /// Returns the secret in the cookie of a request; `nil` if there is none.
     ///
-    /// A request that has a token of its own is judged by that.
+    /// A request that has a token of its own is judged by the token, so this returns `nil` then.
     func secret(in request: RelayRequest) -> String? {
         guard request.headers[.authorization] == nil,
             let value = Self.value(in: request.headers, at: request.authority)
@@ -26,7 +29,8 @@ struct ConsoleCookie: Sendable {
         return secret.isEmpty ? nil : String(secret)
     }
 
-    /// The shard whose store knows the session of a request; `nil` if its cookie names none.
+    /// Returns the shard whose store knows the session of a request; `nil` if its cookie names
+    /// none.
     static func shard(of head: HTTPRequest) -> String? {
         guard let value = Self.value(in: head.headerFields, at: head.authority) else {
             return nil
@@ -37,7 +41,8 @@ struct ConsoleCookie: Sendable {
     private static func value(in fields: HTTPFields, at authority: String?) -> Substring? {
         let name = Self.name(at: authority)
         for field in fields[values: .cookie] {
-            // By bytes, as browsers write it.
+            // The field is split by bytes, because a `Character` may include combining marks after
+            // the separator.
             for pair in field.utf8.split(separator: UInt8(ascii: ";")) {
                 let bytes = pair.drop { $0 == UInt8(ascii: " ") }
                 guard bytes.starts(with: "\(name)=".utf8) else { continue }
@@ -47,14 +52,14 @@ struct ConsoleCookie: Sendable {
         return nil
     }
 
-    /// Gives the client the cookie for `secret`; it ends with the browser at the latest.
+    /// Sets the cookie for `secret`; it ends when the browser closes, at the latest.
     func give(_ secret: String, to request: RelayRequest, in answer: inout RelayAnswer) {
         let value = (shard.map { "\($0)." } ?? "") + secret
         answer.headers[.setCookie] =
             "\(Self.name(at: request.authority))=\(value)\(attributes(request))"
     }
 
-    /// Takes the cookie back.
+    /// Removes the cookie from the client.
     func take(from request: RelayRequest, in answer: inout RelayAnswer) {
         answer.headers[.setCookie] =
             "\(Self.name(at: request.authority))=; Max-Age=0\(attributes(request))"
@@ -67,13 +72,16 @@ struct ConsoleCookie: Sendable {
         return "; Path=\(Self.path); HttpOnly; SameSite=Strict" + (isSecure ? "; Secure" : "")
     }
 
-    /// Cookies know hosts and no ports: two relays on one machine must not sign each other out.
+    /// Returns the cookie's name, which contains the port.
+    ///
+    /// Cookies are per host and not per port, and two relays on one machine must not sign each
+    /// other out.
     private static func name(at authority: String?) -> String {
         let digits = authority?.wholeMatch(of: /.*:([0-9]{1,5})/).map { String($0.1) }
         return "belfry-console" + (digits.map { "-\($0)" } ?? "")
     }
 
-    /// Lets a request in that a page of this origin made, which a cookie alone does not show.
+    /// Checks that a page of this origin made the request, which the cookie alone does not prove.
     ///
     /// - Throws: ``AuthenticationRefusal/notAllowed(_:)`` that says what is missing.
     static func checkOrigin(of request: RelayRequest) throws(AuthenticationRefusal) {
@@ -83,7 +91,7 @@ struct ConsoleCookie: Sendable {
                 throw .notAllowed("a session is for the console's own pages, and this is another")
             }
         } else if let origin = request.header("Origin") {
-            // Browsers say nothing of the site where there is no TLS.
+            // Browsers do not send `Sec-Fetch-Site` without TLS.
             let host = request.authority ?? ""
             guard ["http://\(host)", "https://\(host)"].contains(origin) else {
                 throw .notAllowed("a session is for the console's own pages, and this is another")

@@ -2,9 +2,9 @@ import EmbeddedFiles
 import HTTPTypes
 import RelayModel
 
-/// The console's files, which are in the executable.
+/// The console's files, which are embedded in the executable.
 struct ConsoleFiles: Sendable {
-    /// Every file of the folder `Pages`.
+    /// All files of the folder `Pages`.
     static let all: [PageFile] = [
         pageName, "access.js", "api.js", "condition.js", "console.css", "console.js",
         "containers.js", "deliveries.js", "dom.js", "drafts.js", "explain.js", "icon.svg",
@@ -13,10 +13,11 @@ struct ConsoleFiles: Sendable {
         "users.js",
     ].map { PageFile($0, EmbeddedFile($0).bytes) }
 
-    /// The page, which is every address that is no file.
+    /// The page that is served at every address that is not a file.
     static let pageName = "index.html"
 
-    /// What a page of the console may do: nothing but what the relay itself serves.
+    /// The Content-Security-Policy of the console's pages: they may load only what the relay
+    /// serves.
     static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         + "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -28,9 +29,9 @@ struct ConsoleFiles: Sendable {
         self.files = Dictionary(uniqueKeysWithValues: files.map { ($0.name, $0) })
     }
 
-    /// The routes of the files, and what leads there from the bare address.
+    /// Returns the routes of the files, and a redirect from the root path.
     ///
-    /// `root` answers programs at the bare address; who can show a page is led on.
+    /// At the root path, `root` answers programs; a client that accepts HTML is redirected.
     func routes(root: @escaping RelayRoute.Respond) -> [RelayRoute] {
         [
             RelayRoute(open: .console, "GET", "/") { request in
@@ -45,14 +46,14 @@ struct ConsoleFiles: Sendable {
             RelayRoute(open: .console, "GET", "/console/{page}") {
                 try answer($0.parameters["page"] ?? "", $0)
             },
-            // Places within a page, which the page itself reads.
+            // These are addresses within the page; the page itself reads them.
             RelayRoute(open: .console, "GET", "/console/{page}/{place}") {
                 try answer($0.parameters["place"] ?? "", $0, isFile: false)
             },
         ]
     }
 
-    /// The file, or the page if the name is none of a file.
+    /// Returns the file, or the page if the name is not that of a file.
     private func answer(
         _ name: String, _ request: RelayRequest, isFile: Bool = true
     ) throws(APIError) -> RelayAnswer {

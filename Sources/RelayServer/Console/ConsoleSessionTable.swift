@@ -1,49 +1,51 @@
 import RelayModel
 
-/// How long somebody stays signed in at the console, and how many may be.
+/// The settings of console sessions: how long they last, and how many there may be.
 package struct ConsoleSettings: Sendable, Hashable {
-    /// Whether the console is served, and sessions begin.
+    /// Whether the console is served and sessions can begin.
     package var isEnabled = true
     /// How long a session lasts without a call.
     package var idle = Duration.seconds(3600)
-    /// How long it lasts at most.
+    /// How long a session lasts at most.
     package var whole = Duration.seconds(12 * 3600)
-    /// The sessions of one token; a further one ends the one that was idle for longest.
+    /// The maximum number of sessions of one token; a further one ends the one that was idle
+    /// longest.
     var ofOneToken = 16
-    /// The sessions of all tokens: a few hundred bytes each.
+    /// The maximum number of sessions of all tokens; each takes a few hundred bytes.
     var ofAll = 256
-    /// How long a code for signing in counts, once.
+    /// How long a sign-in code is valid; it can be used once.
     var codeLife = Duration.seconds(600)
-    /// The codes that wait; a further one ends the oldest of the token that has most.
+    /// The maximum number of unused codes; a further one ends the oldest code of the token that has
+    /// most.
     var codes = 32
 
     package init() {}
 }
 
-/// A time of being signed in with one token of the administrative surface.
+/// A console session that was begun with a token of the administrative surface.
 struct ConsoleSession: Sendable, Hashable {
-    /// The verifier of the token: what it may do is looked up at each call.
+    /// The verifier of the token; the token's rights are looked up at each call.
     let token: String
     let startedAt: Timestamp
-    /// When the last call was made.
+    /// The time of the last call.
     var usedAt: Timestamp
 
-    /// When it ends whatever is done.
+    /// Returns when the session ends even if calls are made.
     func end(_ settings: ConsoleSettings) -> Timestamp {
         startedAt.advanced(by: settings.whole)
     }
 
-    /// When it ends if no call is made.
+    /// Returns when the session ends if no further call is made.
     func idleEnd(_ settings: ConsoleSettings) -> Timestamp {
         min(usedAt.advanced(by: settings.idle), end(settings))
     }
 }
 
-/// Who is signed in: pure decisions over names that nobody can guess.
+/// The table of console sessions and codes: pure decisions over names that cannot be guessed.
 ///
-/// It has no secrets, but their digests. A restart forgets all of it.
+/// It stores only digests of secrets. A restart empties it.
 struct ConsoleSessionTable: Sendable {
-    /// A right to begin one session with a token.
+    /// A code that can begin one session with a token.
     private struct Code {
         let token: String
         let endsAt: Timestamp
@@ -61,7 +63,7 @@ struct ConsoleSessionTable: Sendable {
 
     var count: Int { sessions.count }
 
-    /// Begins a session with a token; `nil` if there are too many of all tokens.
+    /// Begins a session with a token; `nil` if all tokens together have too many.
     mutating func begin(
         _ name: String, with token: String, at now: Timestamp
     ) -> ConsoleSession? {
@@ -78,14 +80,15 @@ struct ConsoleSessionTable: Sendable {
         return session
     }
 
-    /// The session of this name, which a call at `now` keeps; `nil` if it has ended, or never was.
+    /// Returns the session of this name and renews it for a call at `now`; `nil` if it has ended or
+    /// never existed.
     mutating func use(_ name: String, at now: Timestamp) -> ConsoleSession? {
         guard var session = sessions[name] else { return nil }
         guard now < session.idleEnd(settings) else {
             sessions[name] = nil
             return nil
         }
-        // A clock that was set back takes nothing from the time that is left.
+        // A clock that was set back must not shorten the time that is left.
         session.usedAt = max(session.usedAt, now)
         sessions[name] = session
         return session
@@ -96,13 +99,13 @@ struct ConsoleSessionTable: Sendable {
         sessions.removeValue(forKey: name) != nil
     }
 
-    /// Ends all sessions of a token, and what could begin one.
+    /// Ends all sessions of a token, and deletes its codes.
     mutating func endAll(with token: String) {
         sessions = sessions.filter { $0.value.token != token }
         codes = codes.filter { $0.value.token != token }
     }
 
-    /// Keeps a code for a token; returns until when it counts.
+    /// Stores a code for a token; returns until when it is valid.
     mutating func keep(code name: String, for token: String, at now: Timestamp) -> Timestamp {
         codes = codes.filter { now < $0.value.endsAt }
         if codes.count >= settings.codes { dropCode() }
@@ -112,7 +115,8 @@ struct ConsoleSessionTable: Sendable {
         return endsAt
     }
 
-    /// Forgets the oldest code of the token that has most, so that nobody takes another's.
+    /// Deletes the oldest code of the token that has most, so that one token cannot displace
+    /// another's codes.
     private mutating func dropCode() {
         var counts: [String: Int] = [:]
         for code in codes.values { counts[code.token, default: 0] += 1 }
@@ -122,7 +126,7 @@ struct ConsoleSessionTable: Sendable {
         if let oldest { codes[oldest.key] = nil }
     }
 
-    /// The token for which a code was kept; it counts once.
+    /// Returns the token for which a code was stored, and deletes the code.
     mutating func redeem(code name: String, at now: Timestamp) -> String? {
         guard let code = codes.removeValue(forKey: name), now < code.endsAt else { return nil }
         return code.token

@@ -1,15 +1,17 @@
 import RelayModel
 import Synchronization
 
-/// Who is signed in at the console.
+/// The sessions of the console.
 ///
-/// It is in memory alone: a restart ends every session. Concurrency: a lock around a value.
+/// They exist only in memory: a restart ends every session.
+///
+/// Concurrency: a lock around a value.
 package final class ConsoleSessions: Sendable {
     private let table: Mutex<ConsoleSessionTable>
     let settings: ConsoleSettings
     private let identifiers: RandomIdentifiers
 
-    /// Nobody is signed in at first.
+    /// Creates an empty set of sessions.
     package init(
         _ settings: ConsoleSettings = ConsoleSettings(),
         randomBytes: @escaping @Sendable (Int) -> [UInt8]
@@ -19,9 +21,9 @@ package final class ConsoleSessions: Sendable {
         identifiers = RandomIdentifiers(randomBytes)
     }
 
-    /// Begins a session with the token of this verifier; returns the secret that stands for it.
+    /// Begins a session with the token of this verifier; returns the session's secret.
     ///
-    /// - Throws: 429 if too many are signed in.
+    /// - Throws: 429 if there are too many sessions.
     func begin(
         with token: String, at now: Timestamp
     ) throws(APIError) -> (secret: String, session: ConsoleSession) {
@@ -37,9 +39,9 @@ package final class ConsoleSessions: Sendable {
         return (secret, session)
     }
 
-    /// The session that `secret` stands for.
+    /// Returns the session of `secret`, and renews it.
     ///
-    /// - Throws: ``AuthenticationRefusal/adminSession(_:)`` if it has ended, or never was.
+    /// - Throws: ``AuthenticationRefusal/adminSession(_:)`` if it has ended or never existed.
     func use(_ secret: String, at now: Timestamp) throws(AuthenticationRefusal) -> ConsoleSession {
         let name = Secrets.verifier(of: secret)
         guard let session = table.withLock({ $0.use(name, at: now) }) else {
@@ -59,7 +61,7 @@ package final class ConsoleSessions: Sendable {
         table.withLock { $0.endAll(with: token) }
     }
 
-    /// Makes a code with which one session can begin as the token of this verifier.
+    /// Creates a code with which one session can begin with the token of this verifier.
     func makeCode(
         for token: String, at now: Timestamp
     ) -> (code: String, endsAt: Timestamp) {
@@ -68,16 +70,17 @@ package final class ConsoleSessions: Sendable {
         return (code, table.withLock { $0.keep(code: name, for: token, at: now) })
     }
 
-    /// The page that signs in with a code: what stands behind the mark never leaves the browser
-    /// with an address.
+    /// Returns the path of the page that signs in with a code.
+    ///
+    /// The code is in the fragment, which browsers never send with an address.
     static func path(with code: String) -> String { "/console/#code=\(code)" }
 
-    /// The verifier of the token for which `code` was made, once.
+    /// Returns the verifier of the token for which `code` was created, and invalidates the code.
     func redeem(_ code: String, at now: Timestamp) -> String? {
         let name = Secrets.verifier(of: code)
         return table.withLock { $0.redeem(code: name, at: now) }
     }
 
-    /// How many are signed in, with those that have ended and nobody looked since.
+    /// The number of sessions, including ended ones that were not used since their end.
     var count: Int { table.withLock { $0.count } }
 }

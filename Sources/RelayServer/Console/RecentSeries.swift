@@ -1,12 +1,15 @@
 import RelayModel
 import Synchronization
 
-/// How the last hour of this process went, for plots.
+/// The measurements of this process's last hour, for plots.
 ///
-/// It is sampled beside the walk, which counts what it counts anyway. A restart begins anew, and
-/// whoever asks on is told. Concurrency: a lock around a value.
+/// They are sampled from counters that the walk keeps anyway. A restart begins anew, and a reader
+/// that continues from before it is told so.
+///
+/// Concurrency: a lock around a value.
 final class RecentSeries: Sendable {
-    /// What can be set: five seconds are less than a point of a small plot of an hour.
+    /// The step and the number of rows; five seconds are less than one pixel of a small plot of an
+    /// hour.
     struct Settings: Sendable, Hashable {
         var step = Duration.seconds(5)
         var rows = 720
@@ -14,12 +17,12 @@ final class RecentSeries: Sendable {
         var span: Duration { step * rows }
     }
 
-    /// What whoever asks is told.
+    /// An answer to a reader.
     struct Answer: Sendable {
         let rows: [SeriesRing.Row]
-        /// Where to go on.
+        /// The place from which the reader continues.
         let place: String
-        /// Whether the place was of another start.
+        /// Whether the reader's place belongs to an earlier start of the relay.
         let isRestarted: Bool
     }
 
@@ -27,22 +30,22 @@ final class RecentSeries: Sendable {
     private let ring: Mutex<SeriesRing>
     private let stream: String
 
-    /// Begins with nothing.
+    /// Creates an empty series.
     init(_ settings: Settings = Settings(), identifiers: RandomIdentifiers) {
         self.settings = settings
         stream = identifiers.digits(bytes: 8)
         ring = Mutex(SeriesRing(most: settings.rows))
     }
 
-    /// Takes what was read at the end of a step that took so long.
+    /// Records a reading at the end of a step of the given duration.
     func take(_ reading: SeriesReading, at now: Timestamp, after step: Duration) {
         ring.withLock { $0.take(reading, at: now, after: step / .seconds(1)) }
     }
 
-    /// Takes a row at each step of `clock`, until the task is cancelled.
+    /// Records a row at each step of `clock`, until the task is cancelled.
     ///
-    /// What the store does not tell now, it tells at a later step, which is as much longer: plots
-    /// end nothing.
+    /// If the store cannot be read at one step, the next successful row covers the longer time. A
+    /// failure ends nothing, because plots are not essential.
     func sample(
         by clock: any Clock<Duration>, now: @Sendable () -> Timestamp,
         _ read: @Sendable () async throws -> SeriesReading
@@ -58,9 +61,9 @@ final class RecentSeries: Sendable {
         }
     }
 
-    /// The rows after a place; all that are kept if there is none.
+    /// Returns the rows after a place; all rows if `text` is `nil`.
     ///
-    /// - Throws: 400 if the place is none.
+    /// - Throws: 400 if `text` is not a place.
     func answer(after text: String?) throws(APIError) -> Answer {
         let place = try text.map(Self.place)
         let isSame = place?.stream == stream

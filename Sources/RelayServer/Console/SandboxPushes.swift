@@ -1,11 +1,12 @@
 package import RelayModel
 import Synchronization
 
-/// What the phones of a sandbox got, the newest last; there is none where pushes go to real ones.
+/// The pushes that the phones of a sandbox received, the newest last; outside of a sandbox there is
+/// no such object.
 ///
-/// Concurrency: a lock around a list, which has an end by number and by bytes.
+/// Concurrency: a lock around a list, which is bounded by number and by bytes.
 package final class SandboxPushes: Sendable {
-    /// One push that the made-up gateway accepted.
+    /// A push that the simulated gateway accepted.
     package struct Push: Sendable, Hashable {
         let at: Timestamp
         let token: String
@@ -13,7 +14,7 @@ package final class SandboxPushes: Sendable {
         let headers: [String: String]
         let payload: [UInt8]
 
-        /// Describes a push; `headers` are those of its request, by their names.
+        /// Creates a push; `headers` are those of its request, by name.
         package init(
             at: Timestamp, token: String, deliveryID: String, headers: [String: String],
             payload: [UInt8]
@@ -26,38 +27,38 @@ package final class SandboxPushes: Sendable {
         }
     }
 
-    /// What whoever asks is told.
+    /// An answer to a reader.
     struct Page: Sendable {
         var pushes: [(number: UInt64, push: Push)]
-        /// Where to go on.
+        /// The place from which the reader continues.
         let place: String
-        /// Whether the place was of another start.
+        /// Whether the reader's place belongs to an earlier start of the relay.
         let isRestarted: Bool
     }
 
     private struct State {
         var pushes: [Push] = []
         var bytes = 0
-        /// The number of the first that is kept, from 1.
+        /// The number of the oldest push that is kept, from 1.
         var first: UInt64 = 1
     }
 
     private static let most = 500
     private static let mostBytes = 2 * 1_048_576
-    /// How often one looks whether there is something new.
+    /// The interval at which a waiting reader checks for new pushes.
     private static let pause = Duration.milliseconds(200)
 
     private let state = Mutex(State())
     private let stream: String
     private let clock: any Clock<Duration>
 
-    /// Begins without a push.
+    /// Creates an empty list.
     package init(clock: any Clock<Duration>, randomBytes: (Int) -> [UInt8]) {
         self.clock = clock
         stream = Hexadecimal.encode(randomBytes(8))
     }
 
-    /// Keeps a push.
+    /// Adds a push.
     package func note(_ push: Push) {
         state.withLock { state in
             state.pushes.append(push)
@@ -71,12 +72,13 @@ package final class SandboxPushes: Sendable {
         }
     }
 
-    /// The pushes after a place, as soon as there are any, for `hold` at most; all that are
-    /// kept if there is no place.
+    /// Returns the pushes after a place, waiting for the first one up to `hold`; all pushes if
+    /// there is no place.
     func next(after text: String?, hold: Duration) async throws -> Page {
         let began = clock.measureStart()
         var page = page(after: text)
-        // One who tries things out looks here; a queue of those who wait would be too much.
+        // Only a developer who tries things out reads here, so polling is simpler than a queue of
+        // waiting readers.
         while text != nil, page.pushes.isEmpty, !page.isRestarted, began.elapsed() < hold {
             try await clock.sleep(for: Self.pause)
             page = self.page(after: text)

@@ -1,25 +1,25 @@
 import Delivery
 import RelayModel
 
-/// What was counted since the start, and how high things stand, at one moment.
+/// Counters since the start, and current levels, at one moment.
 struct SeriesReading: Sendable {
-    /// Changes that were judged.
+    /// The number of changes that were judged.
     var changes: UInt64 = 0
-    /// Subscriptions that they fired.
+    /// The number of subscriptions that they fired.
     var matches: UInt64 = 0
     var totals = DeliveryTotals()
-    /// Entries of the log that are not settled.
+    /// The number of log entries that are not settled.
     var behind: UInt64 = 0
-    /// Deliveries in the window.
+    /// The number of deliveries in the window.
     var inFlight = 0
-    /// Retries that wait.
+    /// The number of retries.
     var waiting = 0
     var halts = 0
 }
 
-/// How the last hour went, in steps: a row for each, the oldest make room.
+/// The measurements of the last hour in steps, one row for each; the oldest rows are dropped.
 ///
-/// A value, which is told what is read and when.
+/// It is a value: the caller passes in the readings and the times.
 struct SeriesRing: Sendable {
     /// The columns of a row, in order.
     static let columns = [
@@ -27,18 +27,18 @@ struct SeriesRing: Sendable {
         "inFlight", "waiting", "halts", "latencyMedian", "latencyHigh", "delayMedian", "delayHigh",
     ]
 
-    /// How the relay did in one step.
+    /// The measurements of one step.
     struct Row: Sendable {
         /// The end of the step.
         let at: Timestamp
-        /// The other columns; nothing where nothing was measured.
+        /// The other columns; `nil` where nothing was measured.
         let values: [Double?]
     }
 
-    /// The rows that are kept: an hour of them.
+    /// The maximum number of rows: those of one hour.
     let most: Int
     private var rows: [Row] = []
-    /// The number of the first row that is kept, from 1.
+    /// The number of the oldest row that is kept, from 1.
     private var first: UInt64 = 1
     private var last: SeriesReading?
 
@@ -49,7 +49,7 @@ struct SeriesRing: Sendable {
     /// The number of the newest row; 0 before the first.
     var newest: UInt64 { first + UInt64(rows.count) - 1 }
 
-    /// Takes what is read at the end of a step that took `seconds`.
+    /// Adds a row for a reading at the end of a step that took `seconds`.
     mutating func take(_ reading: SeriesReading, at now: Timestamp, after seconds: Double) {
         defer { last = reading }
         guard let last, seconds > 0 else { return }
@@ -60,7 +60,7 @@ struct SeriesRing: Sendable {
         rows.append(Row(at: now, values: reading.values(since: last, seconds: seconds)))
     }
 
-    /// The rows after a number, in order.
+    /// Returns the rows after a number, in order.
     func rows(after number: UInt64) -> ArraySlice<Row> {
         guard number >= first else { return rows[...] }
         return rows.dropFirst(Int(clamping: number - first + 1))
@@ -68,7 +68,7 @@ struct SeriesRing: Sendable {
 }
 
 extension SeriesReading {
-    /// The columns besides the moment: what happened in a second, and how high things stand.
+    /// Returns the columns after `at`: events a second since `earlier`, and current levels.
     func values(since earlier: SeriesReading, seconds: Double) -> [Double?] {
         func rate(_ now: UInt64, _ before: UInt64) -> Double {
             (Double(now &- before) / seconds * 1000).rounded() / 1000
