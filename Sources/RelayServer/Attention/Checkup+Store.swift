@@ -1,12 +1,12 @@
 import RelayModel
 
 extension Checkup {
-    /// A command that reads the store itself, which lies with the relay.
+    /// Returns a command that reads the store itself, for the machine on which the store is.
     func onStore(_ command: String) -> String {
         isElsewhere ? "on the relay's machine: \(command)" : "\(command)\(store)"
     }
 
-    /// What is wrong with what the store holds: nobody is told of it by an answer.
+    /// The problems of the store's contents; no other answer of the relay reports them.
     var contents: [Finding] {
         var findings: [Finding] = []
         let difference = overview.count(["difference"])
@@ -32,8 +32,9 @@ extension Checkup {
         return findings.map { $0.about(.log) }
     }
 
-    /// What is said of changes that were set aside: a check of the store finds nothing wrong with
-    /// them, so that the newest is named.
+    /// Returns the finding about changes that were set aside.
+    ///
+    /// It names the newest one, because a check of the store finds nothing wrong with such changes.
     func setAside(_ count: Int64) -> Finding {
         let words = Counted.text(
             count, "change was set aside, and fires nothing",

@@ -1,14 +1,14 @@
 package import RelayModel
 
-/// What one check of the relay's standing came to, for `belfry doctor` and the console alike.
+/// The result of one check of the relay, for `belfry doctor` and the console.
 package struct Finding: Sendable, Hashable {
-    /// How it stands, the worst last.
+    /// The verdict of a check, from the best to the worst.
     package enum State: String, Sendable, Hashable, Comparable, CaseIterable {
-        /// Nothing to do.
+        /// Nothing needs to be done.
         case ok
-        /// It could not be looked at, or there is nothing to look at yet.
+        /// The check was not possible, or there is nothing to check yet.
         case unknown
-        /// It works, and will not go on working by itself.
+        /// It works, but will fail unless somebody acts.
         case warn
         /// It does not work.
         case fail
@@ -27,19 +27,19 @@ package struct Finding: Sendable, Hashable {
         }
     }
 
-    /// What kind of thing was looked at.
+    /// The kind of thing that was checked.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         case relay, log, clock, disk, backup, intake, gateway, credential, source, leftovers
     }
 
-    /// What it is about, for who leads on from there.
+    /// The subject of a finding, from which a page can link to details.
     package struct Subject: Sendable, Hashable {
         let kind: Kind
         /// The container and its environment; `nil` for the relay as a whole.
         var container: Container?
         var source: String?
 
-        /// A container by its words.
+        /// A container, by its name and environment.
         struct Container: Sendable, Hashable {
             let name: String
             let environment: String
@@ -54,24 +54,25 @@ package struct Finding: Sendable, Hashable {
         }
     }
 
-    /// What was looked at.
+    /// The name of the check.
     package let check: String
+    /// The verdict.
     package let state: State
-    /// What was found.
+    /// What was found, as a sentence.
     package let text: String
-    /// The command to run next; `nil` where nothing is to be done.
+    /// The command to run next; `nil` if nothing needs to be done.
     package var next: String?
-    /// What it is about.
+    /// The subject of the finding.
     var subject = Subject(.relay)
 
-    /// The same, of a thing.
+    /// Returns this finding with a subject.
     func about(_ kind: Kind, of container: JSONValue? = nil, source: String? = nil) -> Finding {
         var finding = self
         finding.subject = Subject(kind, of: container, source: source)
         return finding
     }
 
-    /// The members that tell of it.
+    /// The finding as JSON.
     var json: JSONValue {
         var object: JSONObject = [
             "check": .string(check), "state": .string(state.rawValue), "text": .string(text),
@@ -85,16 +86,16 @@ package struct Finding: Sendable, Hashable {
     }
 }
 
-/// All that was found, and the verdict.
+/// All findings, and the overall verdict.
 package struct Diagnosis: Sendable, Hashable {
     package let findings: [Finding]
 
-    /// The worst of what was found, where what could not be looked at does not count.
+    /// The worst state of all findings; `unknown` does not count.
     package var state: Finding.State {
         findings.map(\.state).filter { $0 != .unknown }.max() ?? .ok
     }
 
-    /// One sentence.
+    /// The overall verdict, as one sentence.
     package var verdict: String {
         let failing = findings.filter { $0.state == .fail }
         let warning = findings.filter { $0.state == .warn }
@@ -102,7 +103,7 @@ package struct Diagnosis: Sendable, Hashable {
         let rest = failing.count + warning.count - 1
         var said = first?.text ?? ""
         if rest > 0 {
-            // A sentence goes on.
+            // The sentence continues, so a full stop must go.
             if said.hasSuffix(".") { said.removeLast() }
             said += ", and \(rest) more"
         }
@@ -113,7 +114,7 @@ package struct Diagnosis: Sendable, Hashable {
         }
     }
 
-    /// Whether a script should be told that something is wrong.
+    /// Returns whether a script should get a failing exit status.
     package func isBad(strict: Bool) -> Bool { strict ? state >= .warn : state == .fail }
 
     package var json: JSONValue {
@@ -123,7 +124,8 @@ package struct Diagnosis: Sendable, Hashable {
         ]
     }
 
-    /// As people read it: the verdict, then a line for each check with what to run below.
+    /// The text for people: the verdict, then one line for each check, with the next command below
+    /// it.
     package var lines: [String] {
         let width = findings.map(\.check.count).max() ?? 0
         return [verdict, ""]

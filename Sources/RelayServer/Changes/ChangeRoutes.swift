@@ -4,12 +4,12 @@ import Logging
 import RelayModel
 import Storage
 
-/// Where change sources post.
+/// The routes to which change sources post.
 struct ChangeRoutes: Sendable {
     let registry: any ContainerRegistry & SourceRegistry
     let intake: ChangeIntake
     let decoding: WebhookDecoding
-    /// What sources sign as the place that they post to.
+    /// The URL of the relay; some sources sign the URL to which they post.
     let publicURL: PublicURL
     let ledger: SourceLedger
     let turnstile: Turnstile
@@ -39,13 +39,14 @@ struct ChangeRoutes: Sendable {
         return [post, RelayRoute(open: .changes, "OPTIONS", Self.path, respond: validate)]
     }
 
-    /// Looks whether the source is known, and whether the head of the request can be its own.
+    /// Checks, with the head of the request, that the source exists and may have sent it.
     private func recognize(_ request: RelayRequest) async throws -> RelayRoute.Admission {
         let (settings, source) = try await source(of: request)
         let isProven = try await noted(request, source.name, settings.key) {
             try source.recognize(webhook(request))
         }
-        // Who signs has proven nothing yet: nobody else must use up what is the source's.
+        // A signature is not verified before the body has arrived. So a request that only claims
+        // one is not yet counted, or others could use up the source's rate.
         var admission = RelayRoute.Admission(
             container: settings, key: isProven ? Self.key(of: source) : nil, who: "source"
         ) { request in
@@ -55,10 +56,10 @@ struct ChangeRoutes: Sendable {
         return admission
     }
 
-    /// What the requests of a source are counted as.
+    /// Returns the key under which the requests of a source are counted.
     private static func key(of source: ChangeSource) -> String { "source/\(source.name)" }
 
-    /// The source that the path names, and the settings of its container.
+    /// Returns the source in the path, and the settings of its container.
     private func source(
         of request: RelayRequest
     ) async throws -> (ContainerSettings, ChangeSource) {
@@ -74,9 +75,9 @@ struct ChangeRoutes: Sendable {
         return (settings, try sources.source(stored, among: all))
     }
 
-    /// Verifies the raw bytes, decodes, appends, and only then answers 2xx.
+    /// Verifies the raw bytes, decodes them, and appends the changes; only then it answers 2xx.
     ///
-    /// The source is looked up again: it may have been deleted while the body came.
+    /// The source is looked up again, because it may have been deleted while the body arrived.
     private func post(_ request: RelayRequest, isCounted: Bool) async throws -> RelayAnswer {
         let (settings, source) = try await source(of: request)
         let results = try await noted(request, source.name, settings.key) {
@@ -98,11 +99,11 @@ struct ChangeRoutes: Sendable {
         return results.answer(requiredAnswer: source.preset.requiredAnswer, uuid: request.uuid)
     }
 
-    /// The handshake of CloudEvents' web hooks: a sender asks whether it may post here (HTTP 1.1
-    /// Web Hooks for Event Delivery §4).
+    /// Answers the handshake of CloudEvents' web hooks, in which a sender asks whether it may post
+    /// here (HTTP 1.1 Web Hooks for Event Delivery §4).
     ///
-    /// Who sends is told by what it signs, so that nobody's origin is refused; a source of another
-    /// preset gives no permission.
+    /// A sender is authenticated by its signature, so every origin is allowed. A source of another
+    /// preset grants no permission.
     private func validate(_ request: RelayRequest) async throws -> RelayAnswer {
         let (_, source) = try await source(of: request)
         var answer = RelayAnswer(status: 200)
@@ -118,7 +119,7 @@ struct ChangeRoutes: Sendable {
 
     // MARK: What is refused is seen
 
-    /// Notes a webhook with another method, as some senders have it unless they are told otherwise.
+    /// Records a webhook with a wrong method; some senders use one unless configured otherwise.
     private func refuseMethod(
         _ request: RelayRequest, _ refusal: RefusedMethod
     ) async -> RefusedMethod {
@@ -190,9 +191,9 @@ struct ChangeRoutes: Sendable {
 }
 
 extension StoredSource {
-    /// The source as the decoding room knows it.
+    /// Returns the source in the form that the room ChangeSources uses.
     ///
-    /// - Throws: `JSONContractError` if the definition was written by a version that knew more.
+    /// - Throws: `JSONContractError` if the definition was written by a newer version of Belfry.
     func changeSource() throws(JSONContractError) -> ChangeSource {
         try ChangeSource(json: definition, path: "definition")
     }

@@ -4,11 +4,11 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// What became of webhooks since the relay was started: counted for each source, with the last
+/// The outcomes of webhooks since the relay was started: counts for each source, and the last
 /// refusals in full.
 ///
-/// It is in memory: a refused webhook changed nothing, and who may cause refusals is not known, so
-/// that they must cost nothing that lasts.
+/// It is only in memory: a refused webhook changed nothing, and anybody can cause refusals, so they
+/// must not use lasting storage.
 package final class SourceLedger: Sendable {
     /// A webhook that was refused.
     struct Refusal: Sendable, Hashable {
@@ -20,24 +20,25 @@ package final class SourceLedger: Sendable {
         let requestID: String
     }
 
-    /// What became of one source's webhooks.
+    /// The outcomes of one source's webhooks.
     struct Tally: Sendable, Hashable {
         var accepted: UInt64 = 0
         var refused: UInt64 = 0
-        /// Changes within accepted webhooks that say nothing to the relay.
+        /// Changes in accepted webhooks that the relay ignores.
         var ignored: UInt64 = 0
-        /// Changes that were older than what the relay had of their records, and fired nothing.
+        /// Changes that were older than the relay's version of their records, and fired nothing.
         var older: UInt64 = 0
-        /// How many of the last changes, a few hundred, were that.
+        /// How many of the ``recent`` changes were older.
         var recentOlder: UInt64 = 0
-        /// How many these are.
+        /// The number of recent changes: the last few hundred.
         var recent: UInt64 = 0
         var lastAccepted: Timestamp?
         var lastRefused: Timestamp?
         var lastReason: String?
     }
 
-    /// What is to be logged of a refusal: nothing, or it and how many went unlogged before it.
+    /// What to log about a refusal: nothing, or the refusal with the number of unlogged ones before
+    /// it.
     enum LogDecision: Sendable, Hashable {
         case silent
         case log(unlogged: Int)
@@ -52,20 +53,22 @@ package final class SourceLedger: Sendable {
     private struct State {
         var tallies: [SourceName: Tally] = [:]
         var meters: [SourceName: Meters] = [:]
-        /// The sources that have metrics of their own, which stay when a source goes.
+        /// The sources that have metrics of their own; a deleted source stays in the set.
         var metered: Set<SourceName> = []
-        /// The newest last.
+        /// The last refusals, the newest last.
         var refusals: [Refusal] = []
         var lastLogged: [SourceName?: Timestamp] = [:]
         var unlogged: [SourceName?: Int] = [:]
     }
 
-    /// The refusals that are kept of one container.
+    /// The maximum number of refusals that are kept for one container.
     static let refusalsKept = 100
-    /// The sources of one container, deleted ones included, that have metrics of their own: whoever
-    /// makes and deletes sources again and again would have all the series that there are.
+    /// The maximum number of sources of one container, deleted ones included, that have metrics of
+    /// their own.
+    ///
+    /// Without the limit, a client that creates and deletes sources could fill all metric series.
     static let mostMetered = 500
-    /// The time between two lines of the log about one source.
+    /// The shortest time between two log lines about one source.
     static let logPause = Duration.seconds(10)
 
     private let factory: any MetricsFactory
@@ -75,7 +78,7 @@ package final class SourceLedger: Sendable {
         self.factory = factory
     }
 
-    /// Notes a webhook of `source` that was accepted, with what became of its changes.
+    /// Records an accepted webhook of `source`, with the outcomes of its changes.
     func noteAccepted(
         _ source: SourceName, of container: ContainerKey, _ results: ChangeResults,
         at now: Timestamp
@@ -94,7 +97,7 @@ package final class SourceLedger: Sendable {
         if ignored > 0 { meters.ignored.increment(by: ignored) }
     }
 
-    /// Notes a webhook that was refused; `isKnown` says whether there is such a source.
+    /// Records a refused webhook; `isKnown` says whether the source exists.
     func noteRefused(
         _ refusal: Refusal, of container: ContainerKey, isKnown: Bool
     ) -> LogDecision {
@@ -109,7 +112,8 @@ package final class SourceLedger: Sendable {
             }
             if state.refusals.count >= Self.refusalsKept { state.refusals.removeFirst() }
             state.refusals.append(refusal)
-            // Names that nobody gave are logged as one, or each would be a line.
+            // Unknown source names are logged as one source; otherwise each name would get its own
+            // log line.
             let decision = Self.decide(isKnown ? refusal.source : nil, at: refusal.at, &state)
             states[container] = state
             return (meters, decision)
@@ -121,7 +125,8 @@ package final class SourceLedger: Sendable {
     private static func decide(
         _ name: SourceName?, at now: Timestamp, _ state: inout State
     ) -> LogDecision {
-        // One of later than now is of a clock that was set back.
+        // A last line in the future comes from a clock that was set back, so it does not suppress
+        // this one.
         if let last = state.lastLogged[name], last <= now, now.duration(since: last) < logPause {
             state.unlogged[name, default: 0] += 1
             return .silent
@@ -135,7 +140,7 @@ package final class SourceLedger: Sendable {
     ) -> Meters {
         if let known = state.meters[source] { return known }
         if state.metered.count < Self.mostMetered { state.metered.insert(source) }
-        // No source that somebody makes has such a name.
+        // No real source can have this name, because names must not begin with an underscore.
         let name = state.metered.contains(source) ? source.rawValue : "_other"
         let place = [
             ("container", container.container.rawValue),
@@ -155,7 +160,7 @@ package final class SourceLedger: Sendable {
         return meters
     }
 
-    /// Forgets a source that was deleted.
+    /// Removes a source that was deleted.
     func forget(_ source: SourceName, of container: ContainerKey) {
         states.withLock { states in
             states[container]?.tallies[source] = nil
@@ -165,22 +170,24 @@ package final class SourceLedger: Sendable {
         }
     }
 
-    /// What became of the webhooks of each source.
+    /// Returns the outcomes of the webhooks of each source.
     func tallies(of container: ContainerKey) -> [SourceName: Tally] {
         states.withLock { $0[container]?.tallies ?? [:] }
     }
 
-    /// The last refusals, the newest first.
+    /// Returns the last refusals, the newest first.
     func refusals(of container: ContainerKey) -> [Refusal] {
         states.withLock { $0[container]?.refusals.reversed() ?? [] }
     }
 }
 
 extension SourceLedger.Tally {
-    /// From so many changes on, those before count half.
+    /// The number of recent changes above which both recent counts are halved, so that older ones
+    /// weigh less.
     private static let mostRecent: UInt64 = 500
 
-    /// Counts changes that were older than what the relay had of their records, and others.
+    /// Counts changes that were older than the relay's version of their records, and changes that
+    /// were applied.
     mutating func note(older count: Int, applied: Int) {
         older += UInt64(count)
         recentOlder += UInt64(count)
@@ -191,7 +198,7 @@ extension SourceLedger.Tally {
         }
     }
 
-    /// Takes over what became of another source's webhooks.
+    /// Adds the outcomes of another source's webhooks.
     mutating func add(_ other: Self) {
         accepted += other.accepted
         refused += other.refused
@@ -206,7 +213,7 @@ extension SourceLedger.Tally {
         }
     }
 
-    /// The members that tell of it.
+    /// The tally as members of a JSON object.
     var json: JSONObject {
         var object: JSONObject = [
             "accepted": .integer(Int64(clamping: accepted)),

@@ -3,8 +3,8 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Change sources as the decoding room knows them, so that a webhook need not read the definition
-/// of its source again.
+/// A cache of decoded change sources, so that a webhook need not parse the definition of its
+/// source.
 final class SourceMemory: Sendable {
     private struct Reading {
         let definition: JSONValue
@@ -13,12 +13,13 @@ final class SourceMemory: Sendable {
 
     private let readings = Mutex<[ContainerKey: [SourceName: Reading]]>([:])
 
-    /// The source that `stored` defines, which is among those of its container, if these are given.
+    /// Returns the source that `stored` defines.
     ///
-    /// What was read of sources that are there no longer is forgotten: whoever makes and deletes
-    /// sources again and again would have it grow.
+    /// `all` are the stored sources of the container, if they are known. Entries of sources that
+    /// are no longer among them are removed, so that creating and deleting sources does not fill
+    /// the memory.
     ///
-    /// - Throws: `JSONContractError` if the definition was written by a version that knew more.
+    /// - Throws: `JSONContractError` if the definition was written by a newer version of Belfry.
     func source(
         _ stored: StoredSource, among all: [StoredSource]? = nil
     ) throws(JSONContractError) -> ChangeSource {
@@ -35,7 +36,7 @@ final class SourceMemory: Sendable {
         return source
     }
 
-    /// How many sources of a container are known.
+    /// Returns the number of cached sources of a container.
     func count(of container: ContainerKey) -> Int {
         readings.withLock { $0[container]?.count ?? 0 }
     }

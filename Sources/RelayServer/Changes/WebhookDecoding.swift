@@ -2,26 +2,29 @@ import ChangeSources
 import RelayModel
 import Storage
 
-/// Takes webhooks apart: long ones one at a time, by turns of their containers, on a thread that
-/// gives way to what others ask meanwhile.
+/// Decodes webhooks.
+///
+/// Long ones are decoded one at a time, by turns of their containers, on a thread with a lower
+/// priority than the other work.
 struct WebhookDecoding: Sendable {
     let intake: ChangeIntake
-    /// Where long webhooks wait until they are decoded.
+    /// The queue in which long webhooks wait to be decoded.
     let line: ReaderLine
-    /// Decodes them.
+    /// The thread that decodes long webhooks.
     let thread: LongWorkThread
 
-    /// The bytes from which on a webhook takes a processor for a while, some milliseconds.
+    /// The number of bytes above which a webhook is long: decoding it takes some milliseconds.
     private static let longWebhook = 64 * 1024
 
-    /// Takes so many bytes apart, as `read` does it.
+    /// Decodes a webhook of `bytes` bytes with the closure `read`.
     func decode(
         _ bytes: Int, of container: ContainerKey,
         _ read: @escaping @Sendable () throws -> DecodedBatch
     ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {
         guard bytes > Self.longWebhook else { return (try read(), nil) }
         return try await line.turn(of: container) {
-            // Nothing is asked of the store on that thread, which may stand still with a lock.
+            // The schema is read before the switch to the thread. With its low priority, that
+            // thread might be suspended while it holds a lock of the store.
             let schema = try await intake.schema(of: container)
             return try await withTaskExecutorPreference(thread) {
                 try await decodeLong(schema, read)
@@ -29,7 +32,8 @@ struct WebhookDecoding: Sendable {
         }
     }
 
-    /// Decodes a webhook and prepares it for the log, which takes as long, where the task prefers.
+    /// Decodes a long webhook on the preferred executor, and prepares it for the log, which takes
+    /// as long.
     @concurrent private func decodeLong(
         _ schema: ContainerSchema, _ read: @escaping @Sendable () throws -> DecodedBatch
     ) async throws -> (DecodedBatch, ChangeIntake.Prepared?) {

@@ -1,13 +1,14 @@
 import RelayModel
 
-/// The last events of one container, by number from 1; the oldest make room.
+/// The last events of one container, numbered from 1; the oldest are dropped.
 struct EventRing: Sendable {
-    /// What listeners are told at once.
+    /// The events that a listener gets in one answer.
     struct Page: Sendable {
         var events: [(number: UInt64, event: WalkEvent)] = []
-        /// The number up to which was looked.
+        /// The number of the last event that was examined.
         var last: UInt64
-        /// How many events went before they could be looked at, wanted or not.
+        /// The number of events that were dropped before this listener could see them, wanted or
+        /// not.
         var missed: UInt64
     }
 
@@ -16,25 +17,26 @@ struct EventRing: Sendable {
     private let mostBytes: Int
     /// The number of the oldest event that is kept.
     private var first: UInt64 = 1
-    /// The number of the next one.
+    /// The number of the next event.
     private var next: UInt64 = 1
-    /// What recent positions are about: a push does not say.
+    /// The subjects of recent positions; an event about a push does not contain its subject.
     private var subjects: [LogPosition: WalkEvent.Subject] = [:]
     private var recent: [LogPosition] = []
 
-    /// Positions of which it is known what they are about.
+    /// The minimum number of positions whose subjects are kept.
     private static let mostSubjects = 512
 
-    /// Bounds what is kept by number and, about, by bytes; the newest event is kept in any case.
+    /// Creates a ring that is bounded by the number of events and, approximately, by their bytes;
+    /// the newest event is always kept.
     init(events: Int, bytes: Int) {
         slots = Array(repeating: nil, count: events)
         mostBytes = bytes
     }
 
-    /// The number of the newest event; 0 before the first.
+    /// The number of the newest event; 0 if there is none.
     var last: UInt64 { next - 1 }
 
-    /// Keeps an event as the newest.
+    /// Appends an event.
     mutating func append(_ event: WalkEvent) {
         var event = event
         if let subject = event.subject {
@@ -49,7 +51,8 @@ struct EventRing: Sendable {
         while bytes > mostBytes, first + 1 < next { dropFirst() }
     }
 
-    /// The events after `number` that `filter` wants, at most `limit` and about `room` bytes.
+    /// Returns the events after `number` that match `filter`, at most `limit`, and about `room`
+    /// bytes.
     func page(after number: UInt64, _ filter: EventFilter, limit: Int, room: Int) -> Page {
         var page = Page(last: number, missed: first > number + 1 ? first - number - 1 : 0)
         var taken = 0

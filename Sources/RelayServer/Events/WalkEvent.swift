@@ -3,31 +3,32 @@ import Fanout
 package import RelayModel
 import Storage
 
-/// Something that happened to a change on its walk, as listeners are told.
+/// Something that happened to a change on its walk, for listeners.
 ///
-/// It has no device token, and nothing by which anybody proves who they are.
+/// It contains no device token and no credential.
 package struct WalkEvent: Sendable {
-    /// What happened.
+    /// The kind of event.
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         /// A change was judged.
         case change
-        /// It fired a subscription.
+        /// A change fired a subscription.
         case match
-        /// A push that it owes was handed over to be sent.
+        /// A push that is owed because of the change was handed over for sending.
         case push
-        /// An attempt to send it ended, or it was not sent, or not yet.
+        /// An attempt to send the push ended, or the push was not sent, or not yet.
         case answer
     }
 
-    /// The change that it is about, as far as it is known.
+    /// The change that the event is about, as far as it is known.
     struct Subject: Sendable, Hashable {
         let operation: ChangeOperation
         let recordType: RecordType
         let recordName: RecordName
     }
 
-    /// What the gateway said to an attempt, or why none was made, without its delivery: that has a
-    /// token.
+    /// The gateway's answer to an attempt, or the reason why none was made.
+    ///
+    /// It does not contain the delivery, because a delivery has a device token.
     struct Answer: Sendable, Hashable {
         let attempt: UInt16
         let outcome: AttemptEnd
@@ -51,31 +52,31 @@ package struct WalkEvent: Sendable {
     }
 
     let kind: Kind
-    /// When.
+    /// The time of the event.
     let at: Timestamp
-    /// Where the change stands in the log.
+    /// The position of the change in the log.
     let position: LogPosition
     var subject: Subject?
-    /// What became of a change: `judged`, `snapshot`, `stale` or `setAside`.
+    /// The outcome of a change: `judged`, `snapshot`, `stale` or `setAside`.
     var outcome: String?
-    /// How many subscriptions a change fired.
+    /// The number of subscriptions that a change fired.
     var fired: Int?
-    /// The first that it fired.
+    /// The first subscriptions that a change fired.
     var firedFirst: [JudgedChange.Fired] = []
-    /// The devices that get nothing of it because they made it.
+    /// The devices that get nothing because they made the change.
     var leftOut: [DeviceID] = []
     var user: UserID?
     var subscription: SubscriptionID?
     var device: DeviceID?
     var delivery: DeliveryID?
     var notification: PushNotification?
-    /// How an attempt ended, and what became of the push.
+    /// The result of an attempt, and the resulting state of the push.
     var answer: Answer?
 
-    /// The outcomes of changes.
+    /// The possible outcomes of changes.
     static let outcomes = ["judged", "snapshot", "stale", "setAside"]
 
-    /// About how many bytes it takes to keep it.
+    /// The approximate size of the event in memory.
     var bytes: Int {
         400 + (notification?.payload.count ?? 0) + firedFirst.count * 64 + leftOut.count * 32
             + (subject?.recordName.rawValue.utf8.count ?? 0)
@@ -83,7 +84,8 @@ package struct WalkEvent: Sendable {
 }
 
 extension WalkEvent {
-    /// The events of a change that was judged: itself, and the first subscriptions that it fired.
+    /// Returns the events of a judged change: one for the change, and one for each of the first
+    /// subscriptions that it fired.
     static func events(of judged: JudgedChange, at now: Timestamp) -> [WalkEvent] {
         var event = WalkEvent(kind: .change, at: now, position: judged.position)
         let change = try? judged.change.change()
@@ -111,7 +113,7 @@ extension WalkEvent {
         return [event] + matches
     }
 
-    /// A push that was handed over.
+    /// Returns the event of a push that was handed over for sending.
     static func push(_ delivery: Delivery, at now: Timestamp) -> WalkEvent {
         var event = WalkEvent(kind: .push, at: now, position: delivery.ordinal.position)
         event.user = delivery.owner
@@ -122,7 +124,7 @@ extension WalkEvent {
         return event
     }
 
-    /// An attempt that ended.
+    /// Returns the event of an attempt that ended.
     static func answer(_ attempt: AnsweredAttempt) -> WalkEvent {
         let delivery = attempt.delivery
         var event = WalkEvent(kind: .answer, at: attempt.at, position: delivery.ordinal.position)
@@ -135,21 +137,23 @@ extension WalkEvent {
     }
 }
 
-/// Which events a listener wants.
+/// A filter of the events that a listener wants.
 package struct EventFilter: Sendable, Hashable {
-    /// What happened.
+    /// The kinds of event.
     package var kinds = Set(WalkEvent.Kind.allCases)
-    /// Only what happens to records of this type; a push whose change is long ago is of none.
+    /// The record type of the change; `nil` means any.
+    ///
+    /// A push whose change is too old to be known has no record type.
     package var recordType: RecordType?
-    /// Only what happens to this user, or to a change that fired a subscription of theirs.
+    /// The user of the push, or the owner of a subscription that the change fired; `nil` means any.
     package var user: UserID?
-    /// Only what this subscription fired.
+    /// The subscription that fired; `nil` means any.
     package var subscription: SubscriptionID?
 
-    /// Wants all of them.
+    /// Creates a filter that every event passes.
     package init() {}
 
-    /// Whether an event is wanted.
+    /// Returns whether an event passes the filter.
     func wants(_ event: WalkEvent) -> Bool {
         guard kinds.contains(event.kind) else { return false }
         if let recordType, event.subject?.recordType != recordType { return false }

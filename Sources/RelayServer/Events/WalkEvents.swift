@@ -4,33 +4,35 @@ package import RelayModel
 import ServiceLifecycle
 import Synchronization
 
-/// What happens to changes, kept for a while for whoever listens.
+/// The events of the walk, kept for a while for those who listen.
 ///
-/// Of a container to which nobody has listened for a minute nothing is kept, and its changes cost
-/// one look at a number. Concurrency: a lock around the rings; nobody is called while it is held.
-/// The walk waits for nobody: who listens too slowly is told how many events are missing.
+/// Events of a container are kept only if a listener asked for them within the last minute. A
+/// change of any other container costs one look at a counter.
+///
+/// Concurrency: a lock around the rings; no other code is called while it is held. The walk never
+/// waits for a listener; a slow listener learns how many events it missed.
 package final class WalkEvents: Sendable {
-    /// What can be set.
+    /// The limits of listening.
     package struct Settings: Sendable, Hashable {
-        /// How long a call is held at most; commands give up after a minute.
+        /// The longest time that a call is held; commands give up after a minute.
         package var hold: Duration = .seconds(30)
-        /// Calls that are held at a time; of one container the half.
+        /// The maximum number of held calls; one container may have half of them.
         package var listeners = 32
-        /// Containers that are listened to at a time; each takes ``bytes`` at most.
+        /// The maximum number of containers that are listened to; each takes at most ``bytes``.
         package var containers = 8
-        /// Events that are kept of a container.
+        /// The maximum number of events that are kept of one container.
         package var events = 4096
-        /// Bytes that are kept of a container, about.
+        /// The approximate maximum number of bytes that are kept of one container.
         package var bytes = 4 * 1024 * 1024
-        /// For how long events are kept after the last call.
+        /// How long events are kept after the last call.
         package var lease: Duration = .seconds(60)
 
         package init() {}
     }
 
-    /// A place among the events of a container, as listeners hand it back.
+    /// A place among the events of a container; a listener sends it back to continue.
     struct Place: Sendable, Hashable, CustomStringConvertible {
-        /// Which time of listening: numbers begin anew with each.
+        /// The identity of the ring; each new ring numbers its events from 1 again.
         let stream: String
         let number: UInt64
 
@@ -39,7 +41,7 @@ package final class WalkEvents: Sendable {
             self.number = number
         }
 
-        /// Reads a place from what ``description`` wrote.
+        /// Parses the text that ``description`` returns.
         init?(_ text: String) {
             let parts = text.split(separator: ".", omittingEmptySubsequences: false)
             guard parts.count == 2, parts[0].utf8.count == 16, let number = UInt64(parts[1]) else {
@@ -51,22 +53,23 @@ package final class WalkEvents: Sendable {
         var description: String { "\(stream).\(number)" }
     }
 
-    /// What a listener is told.
+    /// The answer to a listener.
     struct Answer: Sendable {
         var events: [(number: UInt64, event: WalkEvent)]
-        /// Where to go on.
+        /// The place from which the listener continues.
         var place: Place
         var missed: UInt64
-        /// Whether nothing is known of the time before.
+        /// Whether the listener's place belongs to an earlier ring, so that earlier events are
+        /// unknown.
         var isRestarted: Bool
 
         var isWorthSaying: Bool { !events.isEmpty || missed > 0 || isRestarted }
     }
 
-    /// What a listener asks for.
+    /// A request of a listener.
     struct Question: Sendable {
         let container: ContainerKey
-        /// The place after which to begin; `nil` means from now on.
+        /// The place after which to begin; `nil` means now.
         var place: Place?
         var filter = EventFilter()
         var limit = 100
@@ -86,7 +89,7 @@ package final class WalkEvents: Sendable {
     }
 
     private let state = Mutex(State())
-    /// How many containers are listened to, for those who look without the lock.
+    /// The number of containers that are listened to, which can be read without the lock.
     private let listened = Atomic(0)
     private let settings: Settings
     private let clock: any Clock<Duration>
@@ -105,7 +108,7 @@ package final class WalkEvents: Sendable {
 
     // MARK: Telling
 
-    /// What the follower tells.
+    /// The watch through which the follower reports judged changes.
     package var watch: ChangeWatch {
         ChangeWatch { [self] container in
             isListened(to: container)
@@ -115,14 +118,14 @@ package final class WalkEvents: Sendable {
         }
     }
 
-    /// Tells of pushes that are handed over to be sent.
+    /// Records pushes that are handed over for sending.
     package func handOver(_ deliveries: [OwedDelivery]) {
         guard listened.load(ordering: .relaxed) > 0, !deliveries.isEmpty else { return }
         let now = now()
         append(deliveries.map { ($0.delivery.container, .push($0.delivery, at: now)) })
     }
 
-    /// What the ledger tells of answers.
+    /// The watch through which the ledger reports answers of the gateway.
     package var answers: AnswerWatch {
         AnswerWatch { [self] in
             listened.load(ordering: .relaxed) > 0
@@ -161,11 +164,11 @@ package final class WalkEvents: Sendable {
 
     // MARK: Listening
 
-    /// Waits until there is something that is wanted, for `hold` at most.
+    /// Returns the events after the place in `question`, and waits for the first one up to `hold`.
     ///
-    /// Without a place it answers at once with one, from which on nothing is missed.
+    /// If `question` has no place, it returns at once with one from which no later event is missed.
     ///
-    /// - Throws: 429 if too many listen.
+    /// - Throws: 429 if there are too many listeners.
     func next(_ question: Question, hold: Duration) async throws -> Answer {
         let container = question.container
         let (number, wakes) = try enter(container)
@@ -177,7 +180,7 @@ package final class WalkEvents: Sendable {
         return await withTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
             group.addTask { [self] in
-                // The relay's end releases it too.
+                // The relay's shutdown releases the listener too.
                 try? await cancelWhenGracefulShutdown { [clock] in
                     try await clock.sleep(for: bounded)
                 }
@@ -213,12 +216,12 @@ package final class WalkEvents: Sendable {
     }
 
     private func enter(_ container: ContainerKey) throws -> (UInt64, AsyncStream<Void>) {
-        // One wake says as much as many.
+        // One pending wake-up is as good as several.
         let (wakes, continuation) = AsyncStream.makeStream(
             of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = try state.withLock { state in
             forgetAbandoned(&state)
-            // Who listens to one container leaves places to those who listen to others.
+            // The listeners of one container must leave room for those of others.
             let own = state.streams[container]?.waiters.count ?? 0
             guard state.listeners < settings.listeners, own < max(1, settings.listeners / 2) else {
                 throw APIError(.throttled, "too many listen at the same time", retryAfter: 5)

@@ -1,21 +1,23 @@
 import RelayModel
 import Storage
 
-/// Lets what appends changes run once it is its container's turn.
+/// Runs appends when it is their container's turn.
 struct ContainerTurns: Sendable {
-    /// Holds containers that append faster than they are followed; `nil` where nobody follows.
+    /// Slows containers that append faster than the log is followed; `nil` if nothing follows it.
     let turns: IntakeTurns?
 
-    /// How many changes of a request that can be parted are to go in at a time.
+    /// Returns how many changes of a divisible request may be appended at a time.
     func portion(of container: ContainerKey) -> Int {
         turns?.portion(of: container) ?? .max
     }
 
-    /// The time of a request that goes in part by part.
+    /// Creates the time limit of a request that is appended in parts.
     var partedTime: PartedTime { PartedTime(turns) }
 
-    /// Runs `body`, which appends so many changes, once it is the container's turn; `besides` says
-    /// how many more it appended, below 0 how many fewer, and `last` where the last of them stands.
+    /// Runs `body`, which appends `changes` changes, when it is the container's turn.
+    ///
+    /// `besides` returns how many more changes `body` appended (negative for fewer), and `last` the
+    /// position of the last one.
     func run<Value: Sendable>(
         of container: ContainerKey, changes: Int, besides: (Value) -> Int = { _ in 0 },
         last: (Value) async throws -> LogPosition?, _ body: () async throws -> Value

@@ -4,49 +4,52 @@ import Fanout
 import Gateway
 import RelayModel
 
-/// How much of the log each container may have that is not followed yet, while others write too.
+/// Decides how many changes each container may have in the log that are not followed yet while
+/// other containers write too.
 ///
-/// The log is followed in its order: what one container has in it before another's change, that
-/// change waits for. So a container that appends faster than it is followed is made to wait.
-/// How many of its changes may be unfollowed follows from what the follower takes for each of them:
-/// so many as make others wait for ``Settings/wait``. A change that is dear to match thereby counts
-/// for many that are cheap, and what others' changes take is not held against it. With nobody
-/// beside it, a container has the log to itself, and a burst goes in as quickly as the disk takes
-/// it.
+/// The log is followed in its order, so a change waits for everything that other containers have
+/// before it. A container that appends faster than the log is followed must therefore wait. The
+/// number of its unfollowed changes is limited so that others wait at most ``Settings/wait``, given
+/// the time that the follower takes for each of its changes. So a dear change (one that is slow to
+/// match) counts as much as many cheap ones, and the time that other containers' changes take does
+/// not count. A container without competition has the whole log, and a burst is appended as fast as
+/// the disk allows.
 ///
-/// Behind the log there is the window of deliveries, which all share as well: so beside others a
-/// container has as many pushes with the gateway as make its answers wait little there
-/// (``Gateway/PushPace``), and what it has in the log counts for the pushes that will come of it.
+/// Behind the log is the window of deliveries, which all containers share too. So beside others a
+/// container has only as many pushes at the gateway as keep the gateway's answers fast
+/// (``Gateway/PushPace``), and its changes in the log count for the pushes that they will cause.
 ///
-/// A value without a clock: moments come in, as durations since any beginning.
+/// It is a value without a clock: times are passed in as durations since an arbitrary beginning.
 struct IntakeShares: Sendable {
-    /// What can be set.
+    /// The limits.
     struct Settings: Sendable, Hashable {
-        /// How long the follower may take for what a container has in the log beside others.
+        /// How long the follower may take for the changes that a container has in the log beside
+        /// others.
         ///
-        /// It is what one container adds to the way of another's changes.
+        /// This is the delay that one container adds to another's changes.
         var wait = Duration.milliseconds(5)
-        /// Requests of one container that wait.
+        /// The maximum number of waiting requests of one container.
         var line = 256
-        /// The most pushes that may be with the gateway: a part of the window that all share.
+        /// The maximum number of a container's pushes at the gateway, which is a part of the shared
+        /// window.
         var pushes = 1024
     }
 
-    /// What becomes of a request.
+    /// The decision about a request.
     enum Answer: Sendable, Hashable {
-        /// It goes in.
+        /// The request may append now.
         case enters
-        /// It waits, under this number.
+        /// The request waits, under this number.
         case waits(UInt64)
-        /// Too many wait already.
+        /// The request is refused, because too many wait already.
         case refused
     }
 
-    /// Unfollowed changes at the beginning, and the most.
+    /// The number of unfollowed changes that a new container may have, and the maximum.
     static let widths = (first: 16, most: 4096)
-    /// The fewest changes that a part of a request has whose container's changes are cheap.
+    /// The smallest part of a divided request if the container's changes are cheap.
     static let leastPart = 64
-    /// How long it is remembered of a container that is silent that its changes are dear.
+    /// How long it is remembered that an inactive container has dear changes.
     static let longRemembrance = Duration.seconds(3600)
 
     struct Passed: Sendable {
@@ -56,19 +59,21 @@ struct IntakeShares: Sendable {
 
     struct Share: Sendable {
         var width = IntakeShares.widths.first
-        /// Changes that went in and are not followed.
+        /// The number of changes that were admitted and are not followed.
         var open = 0
-        /// Those of them that are in the log.
+        /// Those of the open changes that are in the log.
         var passed: Deque<Passed> = []
         var line: Deque<(number: UInt64, changes: Int)> = []
         var seen: Duration
-        /// What the follower takes for one change, as far as it is known.
+        /// The follower's average time for one change, if it is known.
         var cost: Duration?
-        /// When a change of it last took too long for the log's turn; forgotten after an hour.
+        /// When one of the container's changes last took too long for the log's turn; forgotten
+        /// after an hour.
         var dearAt: Duration?
-        /// What is with the gateway.
+        /// The container's pushes at the gateway.
         var pushes: PushPace
-        /// Pushes that began since changes were last followed, and how many one change makes.
+        /// The pushes that began since changes were last followed, and the average number of pushes
+        /// of one change.
         var begun = 0
         var pushesPerChange = 1.0
     }
@@ -78,17 +83,18 @@ struct IntakeShares: Sendable {
     private var contention = Contention()
     private var nextNumber: UInt64 = 0
     private var followedUpTo = LogPosition.start
-    /// Of containers of which changes are judged beside the log, the first that is not worked.
+    /// The containers whose changes are judged beside the log, each with its first change that is
+    /// not worked.
     private var behind: [ContainerKey: LogPosition] = [:]
 
     init(_ settings: Settings = Settings()) {
         self.settings = settings
     }
 
-    /// How many requests wait.
+    /// The number of requests that wait.
     var waiting: Int { shares.values.reduce(0) { $0 + $1.line.count } }
 
-    /// A request with so many changes has come in.
+    /// Decides about a new request with `changes` changes.
     mutating func ask(
         _ container: ContainerKey, changes: Int, at now: Duration
     ) -> Answer {
@@ -111,11 +117,11 @@ struct IntakeShares: Sendable {
         return .waits(nextNumber)
     }
 
-    /// How many changes of a request that can be parted are to go in at a time.
+    /// Returns how many changes of a divisible request may be appended at a time.
     ///
-    /// Others wait for all that goes in at once: so no more than the container may have unfollowed,
-    /// as long as nobody knows what they take too. Who has had cheap changes only may send dear
-    /// ones all the same: after the first part of them that is known.
+    /// Other containers wait for everything that is appended at once. So a part has no more changes
+    /// than the container may have unfollowed, as long as their cost is unknown. A container that
+    /// had only cheap changes may still send dear ones; this is known after their first part.
     func portion(of container: ContainerKey, at now: Duration) -> Int {
         guard contention.isContended(by: container, at: now) else { return .max }
         guard let share = shares[container] else { return Self.widths.first }
@@ -124,12 +130,12 @@ struct IntakeShares: Sendable {
         return isCheap ? max(Self.leastPart, share.width) : max(1, share.mostOpen)
     }
 
-    /// A request that went in has come to its end: its last change stands at `position`, or none
-    /// was appended.
+    /// Ends a request that was admitted.
     ///
-    /// `besides` says how many more it had than it asked for, below 0 how many fewer.
+    /// `position` is that of its last change, or `nil` if none was appended. `besides` says how
+    /// many more changes it had than it asked for (negative for fewer).
     ///
-    /// - Returns: The requests that go in now.
+    /// - Returns: The requests that may append now.
     mutating func appended(
         _ container: ContainerKey, changes: Int, besides: Int = 0, upTo position: LogPosition?
     ) -> [UInt64] {
@@ -137,7 +143,8 @@ struct IntakeShares: Sendable {
         share.open += besides
         let changes = changes + besides
         if let position, !isFollowed(position, of: container) {
-            // Commits answer in the order of the log, but callers come here in any.
+            // Commits finish in the order of the log, but their callers may arrive here in any
+            // order.
             let place = share.passed.lastIndex { $0.position < position }.map { $0 + 1 } ?? 0
             share.passed.insert(Passed(position: position, changes: changes), at: place)
         } else {
@@ -148,17 +155,18 @@ struct IntakeShares: Sendable {
         return released
     }
 
-    /// Whether the log is followed up to a change of a container.
+    /// Returns whether the log is followed up to a change of a container.
     private func isFollowed(_ position: LogPosition, of container: ContainerKey) -> Bool {
         guard position <= followedUpTo else { return false }
         return behind[container].map { position < $0 } ?? true
     }
 
-    /// The log is followed up to `position`, if it is said, and what whose entries took for that.
+    /// Records that the log is followed up to `position`, if it is given, and the time that the
+    /// entries of each container took.
     ///
-    /// Of the containers in `behind` it is followed up to before the position that stands there.
+    /// For the containers in `behind`, it is followed only to before the given position.
     ///
-    /// - Returns: The requests that go in now.
+    /// - Returns: The requests that may append now.
     mutating func followed(
         upTo position: LogPosition?, behind: [ContainerKey: LogPosition] = [:],
         work: [ContainerKey: FollowerPulse.Work] = [:], at now: Duration
@@ -181,8 +189,9 @@ struct IntakeShares: Sendable {
                 share.dearAt = nil
             }
             released += share.release()
-            // Whoever has been silent for long is forgotten, with what was learned of it: of whose
-            // changes are dear, later, or these would come as many at once every minute anew.
+            // A container that was silent for long is forgotten, with what was learned of it. One
+            // with dear changes is remembered longer; otherwise its dear changes would be admitted
+            // in bulk again every minute.
             let isDear = share.width < Self.widths.first || share.dearAt != nil
             let isGone =
                 share.open == 0 && share.pushes.open == 0
@@ -192,15 +201,15 @@ struct IntakeShares: Sendable {
         return released
     }
 
-    /// Pushes of a container are handed to the gateway.
+    /// Records that pushes of a container are handed to the gateway.
     mutating func began(_ container: ContainerKey, pushes count: Int) {
         shares[container]?.pushes.begin(count)
         shares[container]?.begun += count
     }
 
-    /// Pushes have ended.
+    /// Records that pushes have ended.
     ///
-    /// - Returns: The requests that go in now.
+    /// - Returns: The requests that may append now.
     mutating func ended(_ ends: [PushEnd]) -> [UInt64] {
         var released: [UInt64] = []
         var rest = ends[...]
@@ -218,7 +227,7 @@ struct IntakeShares: Sendable {
         return released
     }
 
-    /// Takes a request out of its line; `false` if it has gone in meanwhile.
+    /// Removes a waiting request; returns `false` if it was admitted meanwhile.
     mutating func leave(_ number: UInt64, of container: ContainerKey) -> Bool {
         let place = shares[container]?.line.firstIndex { $0.number == number }
         guard let place else { return false }
@@ -228,33 +237,34 @@ struct IntakeShares: Sendable {
 }
 
 extension IntakeShares.Share {
-    /// Whether one more request may go in; one at a time may, however large, once there is room at
-    /// the gateway.
+    /// Whether one more request may append.
+    ///
+    /// If none is open, any request may, however large, as long as the gateway has room.
     var hasRoom: Bool {
         guard pushes.room > 0 else { return false }
         return open == 0
             || (open < mostOpen && Double(open) * pushesPerChange < Double(pushes.room))
     }
 
-    /// The unfollowed changes that it may have.
+    /// The number of unfollowed changes that the container may have.
     ///
-    /// What its changes took on the average says little of the next ones where some are dear: after
-    /// many cheap ones, hundreds of dear ones would go in at once.
+    /// If some of its changes are dear, the average cost says little about the next ones: after
+    /// many cheap changes, hundreds of dear ones would be admitted at once.
     var mostOpen: Int { dearAt == nil ? width : min(width, IntakeShares.widths.first) }
 
-    /// Learns how many pushes changes make, from some that are followed now.
+    /// Learns how many pushes a change causes, from changes that are followed now.
     mutating func learnPushes(of changes: Int) {
-        // The last fifty or so count.
+        // An average over about the last fifty changes.
         let weight = min(1, Double(max(changes, 1)) / 50)
         pushesPerChange += weight * (Double(begun) / Double(max(changes, 1)) - pushesPerChange)
         begun = 0
     }
 
-    /// Learns what entries took.
+    /// Learns the cost of a change from the time that entries took.
     mutating func learn(_ work: FollowerPulse.Work, _ goal: Duration) {
         guard work.entries > 0 else { return }
         let each = work.time / work.entries
-        // The last eight or so count, so that the first dear ones do.
+        // An average over about the last eight reports, so that the first dear ones count.
         let weight = max(1 / 8, min(1, Double(work.entries) / 64))
         let cost = cost.map { $0 + (each - $0) * weight } ?? each
         self.cost = cost
@@ -262,7 +272,7 @@ extension IntakeShares.Share {
         width = Int(max(1, min(most, goal / max(cost, .nanoseconds(1)))))
     }
 
-    /// Lets in from the line what there is room for.
+    /// Admits waiting requests as long as there is room.
     mutating func release() -> [UInt64] {
         var released: [UInt64] = []
         while hasRoom, let next = line.popFirst() {

@@ -4,17 +4,18 @@ package import RelayModel
 import Storage
 import Synchronization
 
-/// Holds the requests of a container that appends faster than it is followed, while others write
-/// too: the shell around ``IntakeShares``.
+/// Delays the requests of a container that appends faster than the log is followed while others
+/// write too: the shell around ``IntakeShares``.
 ///
-/// A lock, not an actor: every decision is short, and nobody is resumed while it is held.
+/// It is a lock, not an actor, because every decision is short; no waiter is resumed while it is
+/// held.
 package final class IntakeTurns: Sendable {
     struct State {
         var shares: IntakeShares
         var waiters: [UInt64: CheckedContinuation<Bool, Never>] = [:]
-        /// Those that were let in before they had begun to wait.
+        /// The numbers of requests that were admitted before they had begun to wait.
         var early: Set<UInt64> = []
-        /// Those whose time was over before they had begun to wait.
+        /// The numbers of requests whose time ran out before they had begun to wait.
         var lapsed: Set<UInt64> = []
     }
 
@@ -24,13 +25,13 @@ package final class IntakeTurns: Sendable {
     private let patience: Duration
     private let refused: @Sendable () -> Void
 
-    /// Creates turns of which nobody has had any.
+    /// Creates turns without any requests.
     ///
     /// - Parameters:
     ///   - clock: Measures how long changes are unfollowed, and how long a request waits.
     ///   - patience: How long a request waits before it is refused.
-    ///   - window: The deliveries that may be in flight, of all containers.
-    ///   - refused: Is told of each request that was refused.
+    ///   - window: The maximum number of deliveries in flight, of all containers.
+    ///   - refused: Called for each request that is refused.
     package convenience init(
         clock: any Clock<Duration>, patience: Duration = .seconds(2), window: Int = 4096,
         refused: @escaping @Sendable () -> Void = {}
@@ -51,12 +52,15 @@ package final class IntakeTurns: Sendable {
         self.refused = refused
     }
 
-    /// Runs `body`, which appends so many changes, once it is the container's turn; `besides` says
-    /// how many more it appended, below 0 how many fewer, which nobody could know before.
+    /// Runs `body`, which appends `changes` changes, when it is the container's turn.
     ///
-    /// - Returns: What `body` returned beside the position of the last change that it appended.
-    /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if the turn does not come in time, and
-    ///   what `body` throws.
+    /// `besides` returns how many more changes `body` appended (negative for fewer), if this is
+    /// known only afterwards.
+    ///
+    /// - Returns: The value that `body` returns beside the position of the last change that it
+    ///   appended.
+    /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if the turn does not come in time,
+    ///   and what `body` throws.
     package func run<Value: Sendable>(
         _ container: ContainerKey, changes: Int, besides: (Value) -> Int = { _ in 0 },
         _ body: () async throws -> (value: Value, last: LogPosition?)
@@ -72,14 +76,16 @@ package final class IntakeTurns: Sendable {
         }
     }
 
-    /// How many changes of a request that can be parted are to go in at a time.
+    /// Returns how many changes of a divisible request may be appended at a time.
     func portion(of container: ContainerKey) -> Int {
         let now = elapsed()
         return state.withLock { $0.shares.portion(of: container, at: now) }
     }
 
-    /// The log is followed up to `position`, if it is said, but of the containers in `behind`, and
-    /// what whose entries took for that.
+    /// Records that the log is followed up to `position`, if it is given, and the time that the
+    /// entries of each container took.
+    ///
+    /// For the containers in `behind`, it is followed only to before the given position.
     package func followed(
         upTo position: LogPosition?, behind: [ContainerKey: LogPosition] = [:],
         work: [ContainerKey: FollowerPulse.Work] = [:]
@@ -92,7 +98,7 @@ package final class IntakeTurns: Sendable {
         for waiter in waiters { waiter.resume(returning: true) }
     }
 
-    /// What is to be told of pushes.
+    /// The flow through which the delivery worker reports its pushes.
     package var flow: PushFlow {
         PushFlow { [self] container, count in
             state.withLock { $0.shares.began(container, pushes: count) }
@@ -126,7 +132,7 @@ package final class IntakeTurns: Sendable {
         throw refusal()
     }
 
-    /// Notes that a request is refused, or the rest of one, and says why.
+    /// Counts a refused request, or a refused rest of one, and returns the error.
     func refusal() -> StorageError {
         refused()
         return StorageError.bounded(
@@ -134,10 +140,11 @@ package final class IntakeTurns: Sendable {
             reason: "the container's changes come faster than they are followed, beside others'")
     }
 
-    /// The moment by the clock that waits are measured by.
+    /// The current time by the clock that measures waits.
     var moment: Duration { elapsed() }
 
-    /// Waits until the request is let in; `false` if it was not in time, or nobody waits any more.
+    /// Waits until the request is admitted; returns `false` if its time ran out or its task was
+    /// cancelled.
     private func turnCame(_ number: UInt64, of container: ContainerKey) async -> Bool {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { [clock, patience] in
@@ -168,7 +175,7 @@ package final class IntakeTurns: Sendable {
 
     private func giveUp(_ number: UInt64, of container: ContainerKey) {
         let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            // It has gone in meanwhile, or has ended.
+            // The request was admitted meanwhile, or has ended.
             guard state.shares.leave(number, of: container) else { return nil }
             guard let waiter = state.waiters.removeValue(forKey: number) else {
                 state.lapsed.insert(number)
@@ -181,7 +188,7 @@ package final class IntakeTurns: Sendable {
 }
 
 extension IntakeTurns.State {
-    /// The waiters that were let in.
+    /// Returns the continuations of admitted requests.
     mutating func take(
         _ numbers: [UInt64]
     ) -> [CheckedContinuation<Bool, Never>] {

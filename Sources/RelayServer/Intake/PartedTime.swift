@@ -1,11 +1,11 @@
 import Storage
 
-/// The time of a request that goes in part by part.
+/// The time limit of a request that is appended in parts.
 ///
-/// Each part may wait for its turn; all together would wait without an end, and whoever sent the
-/// request does not.
+/// Each part may wait for its turn. Without a limit, the parts together could wait forever, but the
+/// sender waits only for a limited time.
 struct PartedTime: Sendable {
-    /// How long it goes on after its first part: what senders wait for an answer, and less.
+    /// How long a request continues after its first part: less than senders wait for an answer.
     static let most = Duration.seconds(10)
 
     private let turns: IntakeTurns?
@@ -15,14 +15,14 @@ struct PartedTime: Sendable {
         self.turns = turns
     }
 
-    /// A part has gone in: the time begins with the first.
+    /// Records that a part was appended; the time begins with the first one.
     mutating func note() {
         if began == nil { began = turns?.moment }
     }
 
-    /// Whether a further part may go in.
+    /// Checks that a further part may be appended.
     ///
-    /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if it took too long by now.
+    /// - Throws: ``Storage/StorageError/bounded(_:reason:)`` if the request took too long.
     func check() throws {
         guard let turns, let began, turns.moment - began > Self.most else { return }
         throw turns.refusal()

@@ -1,9 +1,11 @@
 import Metrics
 
 extension Gauge {
-    /// Shows a number that others change at the same time: whoever shows it last shows what it is.
+    /// Records a number that other threads change at the same time, so that the last record is
+    /// current.
     ///
-    /// A number that was read before could be shown after a later one, and would stay.
+    /// Without the repetition, a number that was read earlier could be recorded after a later one
+    /// and would stay.
     func show(_ number: () -> Int) {
         var shown: Int
         repeat {

@@ -1,7 +1,6 @@
-/// What Prometheus shows of a metric to whoever looks at it: its row of `docs/operations.md`, in a
-/// few words.
+/// The help texts of the metrics: their rows in `docs/operations.md`, in a few words.
 enum MetricHelp {
-    /// By the metric's name.
+    /// The text of each metric, by the metric's name.
     static let texts: [String: String] = {
         let rows = table.split(separator: "\n").map { row in
             row.split(separator: " ", maxSplits: 1).map(String.init)
@@ -9,8 +8,10 @@ enum MetricHelp {
         return Dictionary(rows.map { ($0[0], $0[1]) }, uniquingKeysWith: { first, _ in first })
     }()
 
-    /// A name, a space, and one line of text: without a backslash, and without a number at its
-    /// beginning, so that nobody takes it for a sample.
+    /// One line for each metric: its name, a space, and the text.
+    ///
+    /// A text has no backslash and does not begin with a number, so that it cannot be taken for a
+    /// sample.
     private static let table = """
         belfry_attempts_total attempts to send a push that ended, by outcome
         belfry_backup_age_seconds age of the last commit up to which the backup has everything

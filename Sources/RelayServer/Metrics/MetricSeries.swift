@@ -1,9 +1,9 @@
 import CoreMetrics
 import Synchronization
 
-/// The series of one name.
+/// All series of one metric name.
 struct MetricFamily {
-    /// What Prometheus calls the type.
+    /// The type of a metric, as Prometheus names it.
     enum Kind: String {
         case counter, gauge, histogram
     }
@@ -25,7 +25,7 @@ struct MetricFamily {
     }
 }
 
-/// One series: a number, or the buckets of a histogram.
+/// One series: a number, or a histogram.
 final class MetricSeries: Sendable {
     /// Whether its labels name a container.
     let isOfContainer: Bool
@@ -36,7 +36,7 @@ final class MetricSeries: Sendable {
         state = Mutex(MetricValue(kind: kind))
     }
 
-    /// The value at this moment.
+    /// The current value.
     var value: MetricValue { state.withLock { $0 } }
 }
 
@@ -80,18 +80,20 @@ extension MetricSeries: CounterHandler, FloatingPointCounterHandler, MeterHandle
     }
 }
 
-/// What a series holds.
+/// The value of a series.
 struct MetricValue {
-    /// The upper bounds of the buckets: from 50 µs to a minute where seconds are measured, from one
-    /// to 50,000 where things are counted.
+    /// The upper bounds of a histogram's buckets.
+    ///
+    /// Seconds use those from 50 µs to one minute, and counts those from 1 to 50,000.
     static let bounds: [Double] = [
         0.000_05, 0.000_1, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
         0.5, 1, 2.5, 5, 10, 30, 60, 100, 500, 1000, 5000, 10_000, 50_000,
     ]
 
-    /// The counter or gauge; the sum of a histogram.
+    /// The value of a counter or gauge; the sum of a histogram.
     var number = 0.0
-    /// How many values lie in each bucket, the last without a bound; empty for plain numbers.
+    /// The number of values in each bucket, the last of which has no upper bound; empty unless this
+    /// is a histogram.
     private var buckets: [UInt64]
 
     init(kind: MetricFamily.Kind) {
@@ -105,8 +107,8 @@ struct MetricValue {
             number = value
             return
         }
-        // What was measured while the clock was set back is less than nothing. A sum that falls is
-        // taken for that of a new process.
+        // A duration that was measured while the clock was set back is negative. Prometheus would
+        // take a sum that falls for a restart of the process.
         number += max(0, value)
         buckets[Self.bounds.firstIndex { value <= $0 } ?? Self.bounds.count] += 1
     }
@@ -127,15 +129,15 @@ struct MetricValue {
         text += "\(name)_count\(MetricName.braces(labels)) \(count)\n"
     }
 
-    /// Whole numbers without a fraction, as people expect counters.
+    /// Returns the digits of a number; whole numbers have no fraction.
     private static func digits(_ number: Double) -> String {
         Int64(exactly: number).map(String.init) ?? "\(number)"
     }
 }
 
-/// Names and labels as Prometheus allows them.
+/// Converts names and labels to the form that Prometheus allows.
 enum MetricName {
-    /// `text` with an underscore for every letter that a name may not have.
+    /// Returns `text` with an underscore in place of each character that a name may not contain.
     static func name(_ text: String) -> String {
         var name = ""
         for (index, scalar) in text.unicodeScalars.enumerated() {
@@ -147,7 +149,7 @@ enum MetricName {
         return name.isEmpty ? "_" : name
     }
 
-    /// The labels in order, as they stand between braces.
+    /// Returns the sorted labels as they stand between braces.
     static func labels(_ dimensions: [(String, String)]) -> String {
         dimensions.sorted { $0.0 < $1.0 }
             .map { "\(name($0.0))=\"\(escaped($0.1))\"" }.joined(separator: ",")

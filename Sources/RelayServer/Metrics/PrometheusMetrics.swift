@@ -1,16 +1,16 @@
 package import CoreMetrics
 import Synchronization
 
-/// Keeps the process's metrics and renders them as Prometheus reads them (text format 0.0.4).
+/// Keeps the process's metrics and renders them in the Prometheus text format 0.0.4.
 ///
-/// A lock, not an actor: an update is a few additions, and swift-metrics calls from anywhere. The
-/// number of series is bounded, so that hostile label values cannot fill the memory. Those that
-/// tell of a container have a bound of their own: however many containers there are, what is told
-/// of the relay is shown, also what is told for the first time after hours.
+/// It is a lock, not an actor: an update is a few additions, and swift-metrics calls from any
+/// thread. The number of series is limited, so that hostile label values cannot fill the memory.
+/// Series with a container label have a limit of their own. So the relay's own metrics are always
+/// shown, even if they first occur after hours and whatever the number of containers.
 package final class PrometheusMetrics: MetricsFactory, Sendable {
     private struct Families {
         var byName: [String: MetricFamily] = [:]
-        /// How many series tell of a container, and how many of the relay.
+        /// The number of series that name a container, and of all others.
         private(set) var ofContainers = 0
         private(set) var ofRelay = 0
 
@@ -26,13 +26,13 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
     private let families = Mutex(Families())
     private let maximumSeries: Int
 
-    /// Creates an empty collection that takes at most `maximumSeries` series of containers, and as
-    /// many others.
+    /// Creates an empty collection with room for `maximumSeries` series that name a container, and
+    /// for as many others.
     package init(maximumSeries: Int = 10_000) {
         self.maximumSeries = maximumSeries
     }
 
-    /// The text that a scrape gets, families and series in order.
+    /// Returns the text of a scrape, with families and series in order.
     package func render() -> String {
         let families = families.withLock { $0.byName }
         var text = ""
@@ -42,9 +42,10 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         return text
     }
 
-    /// Shows no gauge any more that was not made after this: what they showed is over.
+    /// Removes all gauges, because what they showed is over; only gauges that are created later are
+    /// shown.
     ///
-    /// Counters and histograms stay, because they count the process.
+    /// Counters and histograms stay, because they count since the start of the process.
     package func forgetGauges() {
         families.withLock { families in
             for (name, family) in families.byName where family.kind == .gauge {
@@ -54,7 +55,8 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
         }
     }
 
-    /// The series with this name and these labels; beyond the bound, one that nobody renders.
+    /// Returns the series with this name and these labels; beyond the limit, a new one that is
+    /// never rendered.
     private func series(
         _ kind: MetricFamily.Kind, _ label: String, _ dimensions: [(String, String)]
     ) -> MetricSeries {
@@ -77,47 +79,47 @@ package final class PrometheusMetrics: MetricsFactory, Sendable {
 
     // MARK: What swift-metrics asks for
 
-    /// A counter.
+    /// Creates a counter.
     package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         series(.counter, label, dimensions)
     }
 
-    /// A counter of fractions.
+    /// Creates a counter of fractional amounts.
     package func makeFloatingPointCounter(
         label: String, dimensions: [(String, String)]
     ) -> any FloatingPointCounterHandler {
         series(.counter, label, dimensions)
     }
 
-    /// A gauge.
+    /// Creates a gauge.
     package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         series(.gauge, label, dimensions)
     }
 
-    /// A histogram, or a gauge if nothing is to be aggregated.
+    /// Creates a histogram; a gauge if `aggregate` is false.
     package func makeRecorder(
         label: String, dimensions: [(String, String)], aggregate: Bool
     ) -> any RecorderHandler {
         series(aggregate ? .histogram : .gauge, label, dimensions)
     }
 
-    /// A histogram of seconds.
+    /// Creates a histogram of seconds.
     package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         series(.histogram, label, dimensions)
     }
 
-    /// Metrics live as long as the process.
+    /// Does nothing, because metrics live as long as the process.
     package func destroyCounter(_ handler: any CounterHandler) {}
 
-    /// Metrics live as long as the process.
+    /// Does nothing, because metrics live as long as the process.
     package func destroyFloatingPointCounter(_ handler: any FloatingPointCounterHandler) {}
 
-    /// Metrics live as long as the process.
+    /// Does nothing, because metrics live as long as the process.
     package func destroyMeter(_ handler: any MeterHandler) {}
 
-    /// Metrics live as long as the process.
+    /// Does nothing, because metrics live as long as the process.
     package func destroyRecorder(_ handler: any RecorderHandler) {}
 
-    /// Metrics live as long as the process.
+    /// Does nothing, because metrics live as long as the process.
     package func destroyTimer(_ handler: any TimerHandler) {}
 }

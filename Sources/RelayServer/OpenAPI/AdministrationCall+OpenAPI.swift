@@ -1,7 +1,7 @@
 import RelayModel
 
 extension AdministrationCall {
-    /// Paths of the document, with the operations of each.
+    /// Returns the paths of the OpenAPI document, with the operations of each.
     static func paths(of calls: [AdministrationCall]) -> JSONObject {
         var paths = JSONObject()
         for call in calls {
@@ -13,7 +13,7 @@ extension AdministrationCall {
         return paths
     }
 
-    /// The call in the words of OpenAPI.
+    /// The call as an OpenAPI operation object.
     private var operation: JSONObject {
         var operation: JSONObject = [
             "operationId": .string(operationID), "summary": .string(summary),
@@ -40,7 +40,7 @@ extension AdministrationCall {
         return operation
     }
 
-    /// The method and the words of the path, as one.
+    /// The operation ID: the method, followed by the words of the path.
     private var operationID: String {
         let words = path.split { !$0.isLetter }.map { $0.prefix(1).uppercased() + $0.dropFirst() }
         return method.lowercased() + words.joined()

@@ -1,19 +1,19 @@
 import EmbeddedFiles
 package import RelayModel
 
-/// The description of the whole HTTP surface (OpenAPI 3.1), which a test holds to the table of
-/// routes, and another test holds the relay's answers to.
+/// Serves the OpenAPI 3.1 description of the whole HTTP surface.
 ///
-/// The file has what is not administrative; ``AdministrationCall`` says the rest.
+/// One test compares it with the table of routes, and another with the relay's answers. The file
+/// describes the calls that are not administrative; ``AdministrationCall`` describes the others.
 package struct OpenAPIRoutes: Sendable {
-    /// All of it but the place of the relay.
+    /// The document without the URL of the relay.
     private let text: [UInt8]
-    /// The place of the relay; `nil` where the file cannot be read.
+    /// The URL of the relay; `nil` if the embedded file cannot be parsed.
     private let publicURL: PublicURL?
 
-    /// Serves the document, which names `publicURL` as the place of the relay.
+    /// Creates the route of the document, which names `publicURL` as the server.
     ///
-    /// Where the file cannot be read, which a test rules out, it is served as it is.
+    /// An embedded file that cannot be parsed, which a test excludes, is served unchanged.
     init(publicURL: PublicURL) {
         guard var document = Self.document else {
             text = EmbeddedFile("openapi.json").bytes
@@ -25,7 +25,7 @@ package struct OpenAPIRoutes: Sendable {
         self.publicURL = publicURL
     }
 
-    /// The document, with the place of the relay for its first member.
+    /// The document with the relay's URL as its first member.
     private var served: [UInt8] {
         guard let publicURL else { return text }
         let servers: JSONValue = [["url": .string("\(publicURL)")]]
@@ -36,7 +36,8 @@ package struct OpenAPIRoutes: Sendable {
         return bytes
     }
 
-    /// The document, with no place of a relay yet.
+    /// The complete document without the URL of a relay; `nil` if the embedded file cannot be
+    /// parsed.
     package static let document: JSONObject? = {
         let text = EmbeddedFile("openapi.json").bytes
         guard case .object(var object)? = try? JSONValue(parsing: text),

@@ -2,18 +2,20 @@ package import Logging
 package import RelayModel
 import Synchronization
 
-/// What is logged at the least, which an operator may change while the relay runs.
+/// The lowest level that is logged, which an operator may change while the relay runs.
 ///
-/// Every line that might be logged asks: that costs a load, unless the level is set for a span.
-/// A lock otherwise: all is short.
+/// Every possible log line reads it. This costs one atomic load, unless the level is set for a
+/// limited time.
+///
+/// Concurrency: a lock around short sections, and an atomic.
 package final class LogLevels: Sendable {
-    /// What holds, and until when.
+    /// The level in force, and its end.
     package struct Standing: Sendable, Hashable {
         /// The level in force.
         package var level: Logger.Level
-        /// What the configuration says.
+        /// The level in the configuration.
         package var configured: Logger.Level
-        /// When that holds again; `nil` if no end was given.
+        /// When the configured level applies again; `nil` if no end was given.
         package var until: Timestamp?
     }
 
@@ -23,16 +25,16 @@ package final class LogLevels: Sendable {
     }
 
     private let state: Mutex<State>
-    /// The level in force as its place among all; one less than nothing while it has an end.
+    /// The index of the level in force among ``levels``; -1 while the level has an end.
     private let current: Atomic<Int>
     private let now: @Sendable () -> Timestamp
 
-    /// The words for levels.
+    /// The names of the levels.
     static let words = levels.map(\.rawValue)
-    /// All levels, the most talkative first.
+    /// All levels, the most verbose first.
     static let levels = Logger.Level.allCases
 
-    /// Begins with `level`.
+    /// Creates levels with `level` as the configured one.
     package init(_ level: Logger.Level = .info, now: @escaping @Sendable () -> Timestamp) {
         self.now = now
         state = Mutex(State(configured: level))
@@ -45,7 +47,7 @@ package final class LogLevels: Sendable {
         return place >= 0 ? Self.levels[place] : standing().level
     }
 
-    /// What holds now; a span that has passed is over.
+    /// Returns the level in force now; a time limit that has passed no longer counts.
     package func standing() -> Standing {
         let now = now()
         return state.withLock { state in
@@ -55,7 +57,7 @@ package final class LogLevels: Sendable {
             } else if let until = state.set?.until, let span = state.set?.span,
                 until.duration(since: now) > span
             {
-                // A clock that was set back prolongs no span.
+                // A clock that was set back must not extend the time.
                 state.set?.until = now.advanced(by: span)
             }
             return Standing(
@@ -64,7 +66,7 @@ package final class LogLevels: Sendable {
         }
     }
 
-    /// What the configuration says, which holds unless something else was set.
+    /// Sets the configured level, which applies unless another was set.
     package func configure(_ level: Logger.Level) {
         state.withLock { state in
             state.configured = level
@@ -72,7 +74,7 @@ package final class LogLevels: Sendable {
         }
     }
 
-    /// Sets the level until further notice, or for a span; `nil` is what the configuration says.
+    /// Sets the level until further notice or for a time; `nil` restores the configured level.
     package func set(_ level: Logger.Level?, for span: Duration? = nil) {
         let until = span.map { now().advanced(by: $0) }
         state.withLock { state in
@@ -92,10 +94,10 @@ package final class LogLevels: Sendable {
     }
 }
 
-/// How lines of the log are written.
+/// The format of the log.
 package enum LogForm: String, Sendable, Hashable, CaseIterable {
-    /// For people.
+    /// Text for people.
     case text
-    /// One JSON object a line.
+    /// One JSON object on each line.
     case json
 }

@@ -2,19 +2,19 @@ package import Fanout
 import HTTPTypes
 import RelayModel
 
-/// Health, readiness and metrics.
+/// The routes for health, readiness and metrics, and the root path.
 struct OperationRoutes: Sendable {
-    /// Whether the relay can serve, and if not, why.
+    /// Returns whether the relay can serve, and if not, why.
     let readiness: @Sendable () async -> Readiness
-    /// The metrics as Prometheus reads them.
+    /// Returns the metrics in the Prometheus text format.
     let renderMetrics: @Sendable () -> String
-    /// What the relay is among those of its store; `nil` where there is one alone.
+    /// Returns the role of this relay among those of its store; `nil` if it is the only one.
     var role: @Sendable () -> NodeRole? = { nil }
 
     var routes: [RelayRoute] {
         [
             RelayRoute(open: .operation, "GET", "/") { _ in root },
-            // Alive is whoever answers.
+            // A process that can answer is alive.
             RelayRoute(open: .operation, "GET", "/healthz") { _ in
                 RelayAnswer(json: ["status": "ok"])
             },
@@ -26,7 +26,7 @@ struct OperationRoutes: Sendable {
         ]
     }
 
-    /// Who looks at the bare address shall know what answers there, and where to go on.
+    /// The answer at the root path: what serves here, and where to continue.
     var root: RelayAnswer {
         RelayAnswer(json: [
             "service": "belfry", "calls": "/openapi.json", "health": "/healthz",
@@ -56,7 +56,7 @@ struct OperationRoutes: Sendable {
         }
     }
 
-    /// The role, who owns the store, and how much of its state stands by.
+    /// The members that describe the role, the owner of the store, and the state that stands by.
     private var told: [(String, JSONValue)] {
         guard let role = role() else { return [] }
         return [("role", .string(role.name))]
@@ -65,11 +65,11 @@ struct OperationRoutes: Sendable {
     }
 }
 
-/// What a relay is among those of its store.
+/// The role of a relay among those of its store.
 package enum NodeRole: Sendable, Hashable {
-    /// It owns the store; what it is called.
+    /// It owns the store; the value is its name.
     case owner(String)
-    /// It stands by, and hands calls to the owner, if there is one.
+    /// It stands by, and forwards calls to the owner if there is one.
     case standingBy(owner: String?, StandbyStatus? = nil)
 
     var name: String {
@@ -93,7 +93,7 @@ package enum NodeRole: Sendable, Hashable {
 }
 
 extension StandbyStatus {
-    /// For whoever asks whether a relay could take the owner's place at once.
+    /// The status as JSON; it shows whether the relay could take over at once.
     var json: JSONValue {
         [
             "state": .string(isWarm ? "warm" : "loading"), "position": .string("\(position)"),

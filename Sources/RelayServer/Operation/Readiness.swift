@@ -1,7 +1,7 @@
 /// Whether the relay can serve.
 package enum Readiness: Sendable, Hashable {
-    /// It can.
+    /// The relay can serve.
     case ready
-    /// It cannot, for these reasons by part.
+    /// The relay cannot serve, for these reasons by part.
     case notReady([String: String])
 }

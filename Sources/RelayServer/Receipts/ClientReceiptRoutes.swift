@@ -1,10 +1,11 @@
 import RelayModel
 import Storage
 
-/// What a user's clients say of notifications: `markDelivered` and `markOpened`, beside `markRead`.
+/// The routes by which a user's clients report about notifications: `markDelivered` and
+/// `markOpened`, beside `markRead`.
 ///
-/// They need no inbox: what was pushed is known by its receipts, and the `nid` that a push carries
-/// proves itself.
+/// They need no inbox: the relay knows from its receipts what was pushed. A client can know a `nid`
+/// only from its push, so the `nid` also authorizes the report.
 struct ClientReceiptRoutes: Sendable {
     let clients: ClientAdmission
     let service: ClientReceiptService
@@ -49,37 +50,37 @@ struct ClientReceiptRoutes: Sendable {
 
 /// The body of `markDelivered` and `markOpened`.
 struct ClientMarking: Sendable {
-    /// How a notification is named.
+    /// The identification of a notification.
     enum Name: Sendable, Hashable {
-        /// By the `nid` that its push carries, which all pushes of a change to one user share.
+        /// The `nid` in the push; all pushes of one change to one user share it.
         case notification(UUIDBytes)
-        /// By the `apns-id` of one push.
+        /// The `apns-id` of one push.
         case delivery(DeliveryID)
-        /// Something that is no such ID.
+        /// A text that is not a valid ID.
         case nothing
     }
 
-    /// One notification of which something is said.
+    /// One notification that the client reports about.
     struct Item: Sendable {
-        /// Which.
+        /// The identification of the notification.
         var name: Name
-        /// The name as it was given, and by which member.
+        /// The member that named the notification, and the text as it was given.
         var member: String
         var text: String
-        /// The change that it tells of, which a push has as `belfry.seq`.
+        /// The position of the change; a push contains it as `belfry.seq`.
         var position: LogPosition?
-        /// When it happened; `nil` is now.
+        /// When it was delivered or opened; `nil` means now.
         var at: Timestamp?
     }
 
     /// The notifications, in order.
     let items: [Item]
-    /// The device that says it.
+    /// The device that reports.
     let device: DeviceID?
 
-    /// Reads it.
+    /// Reads the body.
     ///
-    /// - Throws: `JSONContractError`, or 400 for too many.
+    /// - Throws: `JSONContractError`, or 400 for too many notifications.
     init(_ body: JSONReader, limits: RequestLimits) throws {
         try body.allowOnly(
             ["notifications", "notificationIDs", "deviceID", "clientId", "clientID"])
@@ -103,23 +104,23 @@ struct ClientMarking: Sendable {
 }
 
 extension ClientMarking.Item {
-    /// A notification by its `nid`.
+    /// Creates an item from the `nid` of a notification.
     init(notification text: String) {
         name = UUIDBytes(text).map { .notification($0) } ?? .nothing
         member = "notificationID"
         self.text = text
     }
 
-    /// A push by its `apns-id`.
+    /// Creates an item from the `apns-id` of a push.
     init(delivery text: String) {
         name = UUIDBytes(text).map { .delivery(DeliveryID($0)) } ?? .nothing
         member = "deliveryID"
         self.text = text
     }
 
-    /// Reads a notification with what is said of it.
+    /// Reads one element of the list.
     ///
-    /// - Throws: `JSONContractError`.
+    /// - Throws: `JSONContractError` for an invalid member.
     init(_ reader: JSONReader) throws {
         try reader.allowOnly(["notificationID", "deliveryID", "position", "at"])
         if let delivery = try reader.string("deliveryID") {
@@ -137,7 +138,7 @@ extension ClientMarking.Item {
         at = try reader.moment("at")
     }
 
-    /// What became of it, as the answer says it.
+    /// Returns the outcome as an entry of the answer.
     func entry(_ outcome: ClientReceiptService.Outcome, uuid: String) -> JSONValue {
         let shown: String =
             switch name {

@@ -4,14 +4,17 @@ import Platform
 import Storage
 import Synchronization
 
-/// A thread for what takes a processor for long, behind everything else that the process does.
+/// A thread for work that uses a processor for long, at a lower priority than everything else in
+/// the process.
 ///
-/// The threads on which tasks run are as few as the processors, and all containers share them. What
-/// takes one of them for tens of milliseconds is done here instead, one job after the other. Tasks
-/// come here by `withTaskExecutorPreference`. Concurrency: a lock around values. The thread ends
-/// with this object, once it has done what is there.
+/// The threads on which tasks run are as few as the processors, and all containers share them. Work
+/// that would occupy one of them for tens of milliseconds runs here instead, one job after the
+/// other. Tasks run here by `withTaskExecutorPreference`.
+///
+/// Concurrency: a lock around values. The thread ends after this object is released and its jobs
+/// are done.
 final class LongWorkThread: TaskExecutor {
-    /// What the thread holds of this object, which may go before it.
+    /// The jobs of the thread, which the thread may hold longer than this object exists.
     private final class Line: Sendable {
         private struct Jobs {
             var open: [UnownedJob] = []
@@ -46,17 +49,19 @@ final class LongWorkThread: TaskExecutor {
         }
     }
 
-    /// How much the thread leaves to others: of a processor that one of them wants it has a
-    /// tenth, so that what waits for it at the end waits some tenths of a second.
+    /// The nice value of the thread.
+    ///
+    /// On a busy processor the thread still gets about a tenth of the time, so that a shutdown
+    /// waits only some tenths of a second for its jobs.
     private static let niceness: Int32 = 10
 
     private let line = Line()
 
-    /// Starts the thread under a name for those who look at the process.
+    /// Starts the thread; its name is visible in tools that list threads.
     init(name: String) {
         let executor = unsafe asUnownedTaskExecutor()
         startThread(named: name) { [line] in
-            // Of the calling thread alone, on Linux.
+            // On Linux, this changes only the calling thread.
             _ = nice(Self.niceness)
             unsafe line.run(on: executor)
         }

@@ -1,18 +1,18 @@
 import Storage
 import Synchronization
 
-/// By how much the accounts of deliveries do not balance, as upkeep saw it last.
+/// The difference between the two sides of the deliveries' accounts, as upkeep last saw it.
 ///
-/// To add them up takes long where much waits, so that whoever asks for it does not.
+/// Computing it takes long if many deliveries wait, so readers get the last result.
 final class AccountsStanding: Sendable {
     private let latest = Mutex<Int?>(nil)
 
-    /// The sum over all containers; 0, or something is wrong.
+    /// The sum of the differences over all containers; anything but 0 is an error.
     ///
-    /// `nil` before the first look.
+    /// It is `nil` before the first computation.
     var difference: Int? { latest.withLock { $0 } }
 
-    /// Takes what a look found.
+    /// Records the result of a computation.
     func note(_ accounts: [DeliveryAccount]) {
         let sum = accounts.reduce(0) { $0 + abs($1.difference) }
         latest.withLock { $0 = sum }

@@ -1,16 +1,16 @@
 import Storage
 
-/// What one container may have of a bound that all share.
+/// The share of one container in a limit that all containers share.
 ///
-/// Nobody has more than what is left of it: so there is always something left for who has little,
-/// however many the others are (Choudhury and Hahne 1998, for buffers of switches). With two
-/// containers, one comes to half.
+/// No container may have more than what is left of the limit. So there is always room for a
+/// container that has little, however many others there are (the dynamic thresholds of Choudhury
+/// and Hahne 1998, for switch buffers). Of two containers, one can reach at most half.
 struct BoundShare: Sendable, Hashable {
-    /// The bound.
+    /// The shared limit.
     let bound: IntakeBound
-    /// How much all have.
+    /// The amount that all containers have.
     let amount: Int
-    /// How much all may have; 0 is no bound.
+    /// The maximum for all containers; 0 means no limit.
     let most: Int
 
     init(_ bound: IntakeBound, amount: Int, most: Int) {
@@ -19,9 +19,9 @@ struct BoundShare: Sendable, Hashable {
         self.most = most
     }
 
-    /// Whether one container could have more than what is left.
+    /// Whether any container could have more than what is left.
     var isScarce: Bool { most > 0 && amount > most / 2 }
 
-    /// Whether a container that has so much may have no more.
+    /// Returns whether a container that has `own` may have no more.
     func isUsedUp(by own: Int) -> Bool { isScarce && own > most - amount }
 }

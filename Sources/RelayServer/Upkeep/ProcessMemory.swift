@@ -4,7 +4,7 @@ import Glibc
 
 /// The memory of this process, as the kernel and glibc see it.
 package enum ProcessMemory {
-    /// What is resident now, in bytes (Linux: the second number of `statm`).
+    /// The resident memory in bytes (Linux: the second number of `/proc/self/statm`).
     package static var residentBytes: Int {
         guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else {
             return 0
@@ -13,11 +13,12 @@ package enum ProcessMemory {
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// As many arenas for the memory of all threads as there are processors, and two at least,
-    /// unless `MALLOC_ARENA_MAX` or `GLIBC_TUNABLES` say another number.
+    /// Limits glibc's memory arenas to the number of processors, and to at least two, unless
+    /// `MALLOC_ARENA_MAX` or `GLIBC_TUNABLES` sets another number.
     ///
-    /// By itself glibc makes eight for each processor, and each thread keeps in its own what it
-    /// freed: with 100,000 devices that is a third of the resident memory, and it grows for hours.
+    /// By default glibc creates eight for each processor, and each thread keeps its freed memory in
+    /// its own arena. With 100,000 devices that is a third of the resident memory, and it grows for
+    /// hours.
     package static func limitArenas(environment: [String: String], processors: Int) {
         let isChosen =
             environment["MALLOC_ARENA_MAX"] != nil

@@ -5,14 +5,14 @@ import Metrics
 import RelayModel
 import Storage
 
-/// What is done beside the walk: pruning, watching the bounds, and auditing the accounts.
+/// The periodic work beside the walk: pruning, watching the bounds, and auditing the accounts.
 ///
-/// Loops that share nothing but the store. A failure of the store is only noted: the walk
-/// ends by itself where it must.
+/// Its loops share nothing but the store. A failure of the store is only logged here; the walk ends
+/// by itself where it must.
 struct Upkeep: Sendable {
-    /// What can be set.
+    /// The settings of upkeep.
     struct Settings: Sendable, Hashable {
-        /// How long things are kept.
+        /// How long data is kept.
         var retention = Retention()
         /// How long a courier may go without a poll before it is forgotten.
         var courierIdle = Duration.seconds(30 * 86_400)
@@ -20,21 +20,23 @@ struct Upkeep: Sendable {
         var inboxAge = Duration.seconds(30 * 86_400)
         /// How long administrative calls stay in the audit log.
         var auditAge = Duration.seconds(8760 * 3600)
-        /// The most administrative calls in the audit log, about.
+        /// The approximate maximum number of administrative calls in the audit log.
         var auditEntries = 100_000
-        /// Entries of the log that may be unsettled before changes are refused; 0 is no bound.
+        /// The number of unsettled log entries above which changes are refused; 0 means no limit.
         var logLag = 5_000_000
-        /// Retries that may wait before changes are refused; 0 is no bound.
+        /// The number of retries above which changes are refused; 0 means no limit.
         var retries = 5_000_000
-        /// Subscriptions that may wait in ranges before changes are refused; 0 is no bound.
+        /// The number of subscriptions in ranges above which changes are refused; 0 means no limit.
         var rangeSubscriptions = 50_000_000
-        /// Bytes of the write-ahead log before changes are refused; 0 is no bound.
+        /// The size of the write-ahead log in bytes above which changes are refused; 0 means no
+        /// limit.
         var walBytes = 4096 * 1_048_576
-        /// Bytes of memory that the process may use before changes are refused; 0 is no bound.
+        /// The memory of the process in bytes above which changes are refused; 0 means no limit.
         var memoryBytes = 0
     }
 
-    /// What it asks of the store: its own calls, and what must be pruned of what others fetch.
+    /// The parts of the store that upkeep needs: its own calls, and the pruning of what clients
+    /// fetch.
     typealias Store =
         StoreUpkeep & ShardLog & CourierQueue & InboxRegistry & SessionRegistry
         & AdministrationRegistry & DeliveryRegistry
@@ -43,7 +45,7 @@ struct Upkeep: Sendable {
     let settings: Settings
     let world: World
     let logger: Logger
-    /// How far deliveries are settled.
+    /// Returns the position up to which deliveries are settled.
     let progress: @Sendable () -> LogPosition
 
     private let meter: UpkeepMeter
@@ -66,7 +68,7 @@ struct Upkeep: Sendable {
         self.progress = progress
     }
 
-    /// Works until the task is cancelled.
+    /// Runs until the task is cancelled.
     func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await every(.seconds(60)) { try await prune() } }
@@ -79,12 +81,13 @@ struct Upkeep: Sendable {
         }
     }
 
-    /// For how long a failure that is told is not told again: a database may be away for hours.
+    /// How long a repeated failure is not logged again; a database may be unavailable for hours.
     private static let longestSilence = Duration.seconds(60)
 
-    /// Does something again and again, until the task is cancelled.
+    /// Repeats `body` after each pause until the task is cancelled, and logs its failures.
     ///
-    /// What a server refuses has its own words, and is no error of the store's kind.
+    /// It catches every error, because what a database server refuses is not always a
+    /// `StorageError`.
     func every(_ pause: Duration, _ body: () async throws -> Void) async throws {
         var told: String?
         var silence = Duration.zero
@@ -98,7 +101,8 @@ struct Upkeep: Sendable {
             } catch let error as CancellationError {
                 throw error
             } catch {
-                // It may fail at once, or wait long for a server that does not answer.
+                // The failed call counts too: it may fail at once, or wait long for a server that
+                // does not answer.
                 silence += began.elapsed()
                 let reason = "\(error)"
                 guard reason != told || silence >= Self.longestSilence else { continue }
@@ -110,15 +114,18 @@ struct Upkeep: Sendable {
 
     // MARK: How subscriptions fare
 
-    /// From so many firings on they are added up before their time, so that whoever asks how a
-    /// subscription fared does not read more of them by itself: about a millisecond.
+    /// The number of firings above which they are added up early.
+    ///
+    /// A reader of a subscription's health must add up the rest itself, which takes about a
+    /// millisecond for this many.
     private static let manyFirings = 65_536
-    /// Otherwise they are added up once a minute: what fired often meanwhile is written once.
+    /// Otherwise firings are added up every 60 seconds, so that a subscription that fired often is
+    /// written once.
     private static let lookedForFirings = 60
 
-    /// Adds up how subscriptions fare, until the task is cancelled.
+    /// Adds up the subscriptions' firings until the task is cancelled.
     ///
-    /// It is the one task that does.
+    /// No other task does.
     private func addUpFirings() async throws {
         var looks = 0
         try await every(.seconds(1)) {
@@ -129,8 +136,7 @@ struct Upkeep: Sendable {
         }
     }
 
-    /// Forgets what is kept no more, as whoever saved the schema, or a relay that ended, has left
-    /// it.
+    /// Deletes records of types that are no longer kept, which a schema change or a former relay left.
     private func forgetUnkept() async throws {
         while try await store.forgetUnkept(parts: 64) > 0 { try Task.checkCancellation() }
     }
@@ -171,8 +177,9 @@ struct Upkeep: Sendable {
             })
     }
 
-    /// Does each of several things, also after one that failed, so that nothing grows for want of
-    /// another; then the first failure is thrown.
+    /// Runs all steps, even after one has failed, and then throws the first failure.
+    ///
+    /// One failing step must not let the data of another grow.
     static func each(_ steps: (() async throws -> Void)...) async throws {
         var failure: (any Error)?
         for step in steps {
@@ -187,17 +194,17 @@ struct Upkeep: Sendable {
         if let failure { throw failure }
     }
 
-    /// Deletes a portion after the other until there is none.
+    /// Deletes portion after portion until nothing is left.
     ///
-    /// Of much that is deleted at once, as where an age was shortened, an end does not wait for
-    /// all: nobody else has the store meanwhile.
+    /// A shutdown does not wait until everything is deleted, which may be much after a setting was
+    /// lowered, because the next owner needs the store.
     static func all(_ delete: () async throws -> Int) async throws {
         while try await delete() > 0 { try Task.checkCancellation() }
     }
 
     // MARK: The accounts
 
-    /// Compares the two sides of every account.
+    /// Compares the two sides of every account, and records the result.
     func audit() async throws {
         let accounts = try await store.accounts()
         for account in accounts where account.difference != 0 {
@@ -215,7 +222,7 @@ struct Upkeep: Sendable {
 
     // MARK: The bounds
 
-    /// Looks at the bounds, and opens or closes the gate for changes.
+    /// Checks the bounds, and opens or closes the gate for changes.
     func watch() async throws {
         tellOfRows(store.unreadable.takeNews())
         try await store.feelForRoom()
@@ -261,7 +268,7 @@ struct Upkeep: Sendable {
             metadata: ["changes": .stringConvertible(count)])
     }
 
-    /// The containers that have used up what is left to them of the bounds that all share.
+    /// Returns the containers that have used up their share of the common bounds.
     private func shares(
         beside backlog: Backlog
     ) async throws -> [ContainerKey: [IntakeBound: String]] {
@@ -297,7 +304,7 @@ struct Upkeep: Sendable {
         }
     }
 
-    /// Tells of rows that were set aside; nothing of what they hold.
+    /// Logs rows that were set aside, without their contents.
     private func tellOfRows(_ rows: [UnreadableRow]) {
         for row in rows {
             logger.critical(

@@ -4,9 +4,9 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Shows what upkeep sees.
+/// Records the observations of upkeep as metrics.
 final class UpkeepMeter: Sendable {
-    /// What one look at the bounds found.
+    /// The result of one check of the bounds.
     struct Watch: Sendable {
         let lag: UInt64
         let backlog: Backlog
@@ -42,7 +42,7 @@ final class UpkeepMeter: Sendable {
 
     private func gauge(_ label: String) -> Gauge { Gauge(label: label, factory: factory) }
 
-    /// Shows what one look found.
+    /// Records one check.
     func show(_ watch: Watch) {
         lag.record(Double(watch.lag))
         retries.record(watch.backlog.retries)
@@ -50,8 +50,8 @@ final class UpkeepMeter: Sendable {
         quarantined.record(watch.backlog.quarantined)
         file.record(watch.footprint.fileBytes)
         wal.record(watch.footprint.walBytes)
-        // A gauge shows 0 from the moment it is made: what is not known would be that, and an alert
-        // would hear of a full disk.
+        // A gauge shows 0 as soon as it exists. So without a value it must not be created, or an
+        // alert would see a full disk.
         if let bytes = watch.footprint.freeBytes {
             gauge("belfry_storage_free_bytes").record(Double(bytes))
         }
@@ -98,8 +98,9 @@ final class UpkeepMeter: Sendable {
         }
     }
 
-    /// Counts the changes whose record was not kept since the last call, and returns how many; what
-    /// came before the first call is not news.
+    /// Counts the changes whose record was not kept since the last call, and returns their number.
+    ///
+    /// The first call counts nothing, because it reports only what happened before.
     func countUnkept(_ total: Int) -> Int {
         let before = unkept.withLock { unkept in
             defer { unkept = total }
@@ -110,7 +111,7 @@ final class UpkeepMeter: Sendable {
         return count
     }
 
-    /// Counts rows that were set aside because they cannot be read.
+    /// Counts rows that were set aside because they are unreadable.
     func count(_ rows: [UnreadableRow]) {
         for row in rows {
             Counter(
@@ -120,12 +121,12 @@ final class UpkeepMeter: Sendable {
         }
     }
 
-    /// Shows by how much the accounts do not balance: 0, or something is wrong.
+    /// Records the difference of the accounts; anything but 0 is an error.
     func show(_ accounts: [DeliveryAccount]) {
         difference.record(accounts.reduce(0) { $0 + abs($1.difference) })
     }
 
-    /// Shows how many deliveries are held back, by why.
+    /// Records the number of held deliveries by reason.
     func show(held counts: [HoldReason: Int]) {
         for reason in HoldReason.allCases {
             Gauge(
@@ -135,7 +136,7 @@ final class UpkeepMeter: Sendable {
         }
     }
 
-    /// Counts what was pruned.
+    /// Counts the pruned rows.
     func count(_ counts: PrunedCounts) {
         let tables = [
             ("dedupe", counts.dedupeKeys), ("versions", counts.endedVersions),
@@ -150,7 +151,7 @@ final class UpkeepMeter: Sendable {
         for (table, count) in tables { self.count(count, of: table) }
     }
 
-    /// Counts rows of a table that were pruned; returns how many, as it was told.
+    /// Counts pruned rows of a table; returns `rows`.
     @discardableResult
     func count(_ rows: Int, of table: String) -> Int {
         if rows > 0 {
