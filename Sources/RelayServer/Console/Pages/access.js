@@ -1,4 +1,4 @@
-// Who may administer the relay, and what was done: the tokens of the administrative surface, and the audit log.
+// The Access page: the tokens of the administrative surface, and the audit log.
 import { code, fill, h, said, when } from "./dom.js";
 import { ask, askFor, badge, button, choice, dialog, empty, field, filters, head, input, load, section, snippet, tell } from "./parts.js";
 import { table } from "./table.js";
@@ -30,7 +30,7 @@ async function showTokens(host, context) {
       setTimeout(() => shown(made).then(again));
     },
   });
-  /** A secret is shown once. */
+  /** Shows a new token; the relay never shows it again. */
   const shown = ({ secret }) => dialog("Copy it now: it is not shown again", (close) => h("div", { class: "stack" }, snippet(secret, "the token"),
     h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))), { once: true });
   const revoke = (row) => ask({
@@ -82,7 +82,7 @@ async function showAudit(host, context) {
     const chosen = (page) => ({ ...page, rows: page.rows.filter((row) => fits(row, words)) });
     if (!list.rows.length) return empty("Nothing was changed yet", "A call is noted here when it changes something, or is refused.");
     const first = chosen(list);
-    // Pages are read on until one has something, so that a table is never empty while there is more.
+    // This reads further pages until one has a row, so that the table is never empty while there is more.
     const more = async () => {
       for (;;) {
         const next = chosen(await list.more());

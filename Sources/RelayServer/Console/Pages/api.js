@@ -1,7 +1,7 @@
-// What the console asks of the relay: its public HTTP interface, and nothing else.
+// The calls of the console to the relay. They use the public HTTP interface only.
 import { parseJSON, toJSON } from "./text.js";
 
-/** What the relay refused, in its own words. */
+/** A refusal of the relay, with its reason and code. */
 export class Refusal extends Error {
   constructor(status, answer, requestID) {
     super(answer?.reason ?? `the relay answered ${status}`);
@@ -13,12 +13,12 @@ export class Refusal extends Error {
   }
 }
 
-/** The relay cannot be reached. */
+/** The error for a relay that cannot be reached. */
 export class Unreachable extends Error {}
 
-/** The calls of one console. */
+/** Makes the calls of one console. */
 export class Relay {
-  /** Is told when a call finds that nobody is signed in any more. */
+  /** Called when a call finds that the session has ended. */
   onSignedOut = () => {};
 
   get(path, query, signal) {
@@ -29,12 +29,12 @@ export class Relay {
     return this.call("POST", path, { body, signal });
   }
 
-  /** One call; answers what the relay answered, or throws `Refusal` or `Unreachable`. */
+  /** Makes one call; returns the relay's answer, or throws `Refusal` or `Unreachable`. */
   async call(method, path, { query, body, signal, token } = {}) {
-    // As a part of a path browsers take these names for a way to other calls, also where they are escaped.
+    // Browsers resolve a path segment "." or "..", even an escaped one, so the call would go to another path.
     if (/\/\.{1,2}(\/|$)/.test(path)) throw new Error("A browser cannot ask for something whose name is one dot or two. The command belfry can.");
     const headers = {};
-    // The relay asks for it, because no other site's page can send it.
+    // The relay requires this header field, because pages of other sites cannot send it.
     if (method !== "GET") headers["X-Belfry-Console"] = "1";
     if (body !== undefined) headers["Content-Type"] = "application/json";
     if (token !== undefined) headers.Authorization = `Bearer ${token}`;
@@ -68,8 +68,9 @@ export class Relay {
   }
 
   /**
-   * Who is signed in once an address with a code was opened: whoever is already, or else whom the code names.
-   * Others may make such an address, and send it, to have somebody work as somebody else.
+   * Returns the session after an address with a code was opened: the current session if there is one, else a new one by the code.
+   *
+   * An attacker could send such an address to make a user work in the attacker's session, so the code does not replace a session.
    */
   async enter(code) {
     try {
@@ -80,16 +81,16 @@ export class Relay {
     return this.call("POST", "/admin/1/session", { token: code });
   }
 
-  /** A list, page by page: `rows` and `hasMore` of the first, and `more` for the next. */
+  /** Reads a list page by page: `rows` and `hasMore` are those of the first page, and `more` reads the next one. */
   async list(path, query, member, signal) {
     let place = {};
     const page = async () => {
       for (;;) {
         const answer = await this.get(path, { limit: 1000, ...query, ...place }, signal);
-        // A list goes on towards the older (`before`) or the newer (`after`), as it is ordered.
+        // A list continues with older rows (`before`) or newer ones (`after`), depending on its order.
         place = answer.before !== undefined ? { before: answer.before } : { after: answer.after };
         const hasMore = (answer.before ?? answer.after) !== undefined;
-        // One call looks at so many rows and no more: that none of those fits does not say that none does.
+        // One call examines a limited number of rows. If none of them matches, later ones still may.
         if (answer[member].length || !hasMore) return { rows: answer[member], hasMore, answer };
       }
     };
@@ -97,7 +98,7 @@ export class Relay {
   }
 }
 
-/** Waits, unless the page is left. */
+/** Waits for `time` ms; rejects if the user leaves the page. */
 export function pause(time, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, time);

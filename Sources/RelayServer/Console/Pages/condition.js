@@ -1,6 +1,6 @@
-// A condition with its comparisons: where each stands in the text, and what it came to. Pure.
+// A condition with its comparisons: their places in the text, and their outcomes. Pure.
 
-/** Where a byte of the text's UTF-8 stands in the text. */
+/** Returns the index in `text` of the character at a UTF-8 byte offset. */
 export function placeOf(text, offset) {
   let bytes = 0;
   let place = 0;
@@ -13,7 +13,7 @@ export function placeOf(text, offset) {
   return place;
 }
 
-/** A text cut at spans `{ offset, length }` in bytes; a piece that a span covers has its `index`. */
+/** Cuts a text at spans `{ offset, length }` in bytes; a piece that a span covers has the span's `index`. */
 export function cut(text, spans) {
   const places = spans.map((span, index) => span && {
     index, from: placeOf(text, span.offset), to: placeOf(text, span.offset + span.length),
@@ -21,7 +21,7 @@ export function cut(text, spans) {
   const found = [];
   let at = 0;
   for (const { index, from, to } of places) {
-    if (from < at) continue; // Comparisons do not overlap; whatever does is not marked twice.
+    if (from < at) continue; // Comparisons do not overlap; if spans do, only the first is marked.
     if (from > at) found.push({ text: text.slice(at, from) });
     found.push({ text: text.slice(from, to), index });
     at = to;
@@ -30,14 +30,14 @@ export function cut(text, spans) {
   return found;
 }
 
-/** What a comparison came to, as a class and a word. */
+/** Returns the outcome of a comparison as a class and a word. */
 export function outcomeOf({ outcome, unknown }) {
   if (outcome === true) return ["true", "true"];
   if (outcome === false) return ["false", "false"];
   return ["error", unknown ? "unknown" : "error"];
 }
 
-/** The place of a refusal in the text of a draft, or that of a warning: from and to, at least one character wide. */
+/** Returns the place of a refusal or warning in the text of a draft: from and to, at least one character wide. */
 export function mistake(text, { offset, length }) {
   const from = placeOf(text, offset);
   const to = placeOf(text, offset + Math.max(length ?? 0, 0));

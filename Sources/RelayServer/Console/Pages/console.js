@@ -1,4 +1,4 @@
-// The console's frame: who is signed in, which container is looked at, which page is shown.
+// The console's frame: the session, the current container, and the current page.
 import { Relay, Unreachable } from "./api.js";
 import { fill, h, said } from "./dom.js";
 import { badge, button, closeDialogs, field, input, problem, tell, waiting } from "./parts.js";
@@ -6,11 +6,11 @@ import { address, pages, path, read } from "./route.js";
 
 const app = document.getElementById("app");
 const relay = new Relay();
-let session; // Who is signed in; undefined where nobody is.
-let about = {}; // What the relay says of itself.
+let session; // The session; undefined if nobody is signed in.
+let about = {}; // The relay's description of itself.
 let containers = [];
-let frame; // The elements that stay while pages come and go.
-let leaving; // Ends what the page that is shown has under way.
+let frame; // The elements that stay when the page changes.
+let leaving; // Aborts the current page's calls.
 
 // MARK: Signing in
 
@@ -21,12 +21,12 @@ function takeCode() {
 }
 
 async function signIn(token) {
-  // What a chat or a document makes of a token cannot even be sent.
+  // A token copied from a chat or document may contain characters that cannot be sent.
   if (/[^\x20-\x7e]/.test(token)) throw new Error("A token is sent as ASCII, and this has another character in it, perhaps one that nobody sees. Copy it once more.");
   session = await relay.call("POST", "/admin/1/session", { token });
 }
 
-/** Asks for a token; `refusal` is an error, or says why one is asked. */
+/** Asks for a token; `refusal` is an error, or a text that says why the console asks. */
 function showSignIn(refusal) {
   leaving?.abort();
   closeDialogs();
@@ -53,7 +53,7 @@ function showSignIn(refusal) {
     }
   });
   fill(app, h("main", { class: "sign-in" }, h("div", { class: "sign-in-card" }, brand(), h("h1", null, "Sign in"), form)));
-  // Nobody signed in yet: that is no trouble to begin with.
+  // If nobody was signed in before, no error is shown.
   if (refusal) fill(trouble, refusal instanceof Error ? problem(refusal) : h("p", { class: "problem", role: "alert" }, refusal));
   token.focus();
 }
@@ -109,7 +109,7 @@ function applyTheme() {
   document.documentElement.style.colorScheme = kind === "light" || kind === "dark" ? kind : "";
 }
 
-/** The container that an address is about: the one it names, else the one that was looked at last. */
+/** Returns the container of an address: the one in its parameters, else the one that was used last. */
 function containerOf(params) {
   if (session.container) return { container: session.container, environment: session.environment };
   if (params.container) return { container: params.container, environment: params.environment ?? "production" };
@@ -131,7 +131,7 @@ function showWhere(current, page, params) {
   });
   const isHeld = frame.where.contains(document.activeElement);
   fill(frame.where, h("label", { for: "container", class: "small dim" }, "Container"), choose);
-  // By the arrow keys one goes on from there.
+  // The selection keeps the focus, so that a user can continue with the arrow keys.
   if (isHeld) choose.focus();
 }
 
@@ -150,7 +150,7 @@ function showMenu(page, current) {
 
 let counts = {};
 
-/** How much there is to look after, beside the pages that do. */
+/** Shows the numbers of dead letters and parked changes in the menu. */
 function showCounts(current) {
   const found = counts[`${current?.container}/${current?.environment}`];
   for (const [name, number] of [["deadletters", found?.deadLetters], ["parked", found?.parked]]) {
@@ -168,7 +168,7 @@ async function readCounts(current) {
 
 // MARK: Pages
 
-/** Shows a view. */
+/** Shows a page with parameters. */
 function go(page, params) {
   const target = address(page, params);
   hasMoved = true;
@@ -179,7 +179,7 @@ function go(page, params) {
 async function show() {
   if (!frame) return;
   leaving?.abort();
-  // What a dialog asks is of the page that is left, as is where its links lead from.
+  // Dialogs and their links belong to the page that the user leaves.
   closeDialogs();
   leaving = new AbortController();
   const { signal } = leaving;
@@ -197,19 +197,19 @@ async function show() {
     relay, session, about, containers, params, signal, go, page, ...current, current,
     base: current && path`/admin/1/containers/${current.container}/${current.environment}`,
     mayChange: session.access !== "read", isMain: session.access === "main",
-    /** The address of a view of the same container. */
+    /** Returns the address of a page for the same container. */
     to: (name, more) => address(name, { ...current, ...more }),
-    /** Keeps parameters in the address, without showing the page anew. */
+    /** Stores parameters in the address without rendering the page again. */
     keep: (more) => {
       Object.assign(params, more);
       history.replaceState(null, "", address(page, { ...current, ...params }));
     },
     again: show,
-    /** Reads the containers anew, because there are others now. */
+    /** Reads the list of containers again after it has changed. */
     reread: async () => {
       containers = (await relay.get("/admin/1/containers")).containers;
     },
-    /** What is there to look after has changed. */
+    /** Reads the counts in the menu again. */
     recount: () => readCounts(current).catch(() => {}),
   };
   fill(main, waiting());
@@ -227,7 +227,7 @@ async function show() {
     if (signal.aborted || error.name === "AbortError") return;
     fill(main, problem(error, show));
   }
-  // Whoever has begun to type by now is not interrupted.
+  // If the user has begun to type, the focus must stay there.
   const isBusy = (main.contains(document.activeElement) && document.activeElement !== main) || frame?.where.contains(document.activeElement);
   if (!signal.aborted && hasMoved && !isBusy) main.querySelector("h1")?.focus({ preventScroll: true });
 }
@@ -277,13 +277,13 @@ relay.onSignedOut = () => {
 };
 
 /**
- * Begins anew where somebody else is signed in by now: another tab has the same session. Answers whether it does.
+ * Reloads the page if another session is in force now, because another tab shares the cookie. Returns whether it does.
  *
- * What is asked in a dialog is not taken from whoever looks at it; a page that was `kept` is shown to those alone who may see it.
+ * An open dialog prevents this, unless the page comes from the browser's cache (`kept`). Such a page is also reloaded if the session is unknown.
  */
 async function lookAgain(kept = false) {
   if (!frame) return false;
-  // If it is nobody, the call itself asks for a token.
+  // If there is no session, the failed call itself shows the sign-in page.
   const found = await relay.get("/admin/1/session").catch(() => undefined);
   const isOther = found && session ? ["label", "access", "container", "environment"].some((name) => found[name] !== session[name]) : kept;
   if (!frame || !isOther || (!kept && document.querySelector("dialog[open]"))) return false;
@@ -293,7 +293,7 @@ async function lookAgain(kept = false) {
 
 document.addEventListener("visibilitychange", () => document.hidden || lookAgain());
 
-// A page that the browser has kept whole is shown once it is known that it still may be. Dialogs stand beside it, and may have a secret.
+// A page from the browser's cache stays hidden until the session is known. Dialogs are outside of the page's frame and may show a secret.
 addEventListener("pageshow", async ({ persisted }) => {
   if (!persisted) return;
   document.body.hidden = true;

@@ -1,4 +1,4 @@
-// Containers: keys, sources with what their senders need, the gateway, schema, limits.
+// The Containers page: keys, sources with the setup of their senders, the gateway, schema, limits.
 import { code, fill, h, link, said, when } from "./dom.js";
 import { haltLine } from "./now.js";
 import { ask, askFor, badge, button, choice, copyButton, dialog, empty, facts, field, folded, head, input, json, load, section, snippet, tell } from "./parts.js";
@@ -9,7 +9,7 @@ import { bytes, count, counted, followed, measure, parseJSON, span, taken, toJSO
 const presets = ["belfry", "airtable", "appwrite", "cloudevents", "cloudkit", "custom", "debezium", "directus", "dynamodb", "hasura", "minapp", "mongodb", "parse", "postgres", "strapi", "supabase", "wal2json"];
 const tabs = { sources: "Sources", keys: "Keys", gateway: "Gateway", schema: "Schema", limits: "Limits and retention" };
 
-/** What to do where there is no container. */
+/** Shows what to do if there is no container. */
 export function noContainer(context) {
   return h("div", { class: "page" }, head("Welcome to Belfry"), empty("No container yet", "A container is one application's data: who may call, what posts changes, with what pushes are sent. It is named as in CloudKit.",
     context.isMain ? button("Create a container", () => create(context), { kind: "primary" }) : "Whoever has the token of the configuration creates one."));
@@ -106,7 +106,7 @@ async function sourceDetail(context, name, again) {
         const { left } = await relay.call("DELETE", target);
         tell("The source is deleted.");
         const go = () => context.go("containers", { ...context.current, tab: "sources" });
-        // What a server keeps for whoever follows it grows until somebody removes it.
+        // What the server keeps for a follower grows until somebody removes it, so the user is told.
         setTimeout(() => (left ? remains(left, go) : go()));
       },
     });
@@ -123,7 +123,7 @@ function setSource(context, again, former, rows = []) {
       former ? field("Settings", h("textarea", { name: "definition", rows: 14, spellcheck: "false", props: { value: definition } }), "What is not named stays as it is. Secrets stay, too.")
         : field("What cannot be mapped", choice("onUnmappable", [["", "as the preset has it"], ["reject", "is refused"], ["park", "is parked"]]))],
     act: async (values) => {
-      // The call changes a source that is there, and keeps its secret.
+      // The call would change an existing source of this name and keep its secret.
       const trouble = !former && taken(values.name, rows);
       if (trouble) throw new Error(trouble);
       const body = former ? parseJSON(values.definition) : { preset: values.preset, ...(values.onUnmappable && { onUnmappable: values.onUnmappable }) };
@@ -135,14 +135,14 @@ function setSource(context, again, former, rows = []) {
   });
 }
 
-/** What is to be done elsewhere. */
+/** Shows what the user must do elsewhere. */
 async function remains(left, after, title = "The source is deleted; something is left to do") {
   await dialog(title, (close) => h("div", { class: "stack" }, h("p", null, said(left, 1000)), copyButton("Copy", () => left, { name: "Copy what is left to do" }),
     h("div", { class: "actions end" }, button("Close", () => close(), { kind: "primary" }))), { once: true });
   await after();
 }
 
-/** A secret is shown once. */
+/** Shows a new secret; the relay never shows it again. */
 async function secret({ secret: text, sender, id }, after) {
   await dialog("Copy it now: it is not shown again", (close) => h("div", { class: "stack" }, id && facts(["ID", code(id)]), snippet(text, "the secret"), sender?.setup && [h("h3", null, "The sender's settings"), snippet(sender.setup, "the sender's settings")],
     sender?.trial && [h("h3", null, "A change to try it with"), snippet(sender.trial, "a change to try")], h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))), { wide: Boolean(sender), once: true });
@@ -221,7 +221,7 @@ async function schema(context, again) {
   const read = () => Promise.all([relay.get(`${base}/schema`, {}, signal), relay.get(`${base}/schema`, { format: "text" }, signal)]);
   const [found, { text }] = await read();
   const edit = async () => {
-    // The page may have stood for hours: what is put in the place of the schema begins with the one that counts now.
+    // The page may have been open for hours, so the editor begins with the current schema.
     const [, { text: begun }] = await read();
     const area = h("textarea", { name: "text", rows: 18, spellcheck: "false", props: { value: begun } });
     return askFor({

@@ -1,4 +1,4 @@
-// Deliveries and dead letters: what became of pushes, and what ended without success.
+// The Deliveries pages: the outcomes of pushes, and dead letters.
 import { code, fill, h, link, said, when } from "./dom.js";
 import { ask, badge, button, choice, dialog, empty, facts, field, filters, head, input, json, load, section, tell } from "./parts.js";
 import { table } from "./table.js";
@@ -69,7 +69,7 @@ function columns(context) {
   ];
 }
 
-/** What waits to be tried again. */
+/** Shows the retries. */
 function waitingPart({ relay, signal, base, ...context }) {
   const place = h("div");
   relay.list(`${base}/retries`, {}, "retries", signal).then((list) => {
@@ -142,7 +142,7 @@ async function showDead(host, context) {
   fill(host, head("Dead letters", "Deliveries that ended without success. Mend the cause, then redrive them: they are sent anew, with the same apns-id.",
     link(context.to("deliveries"), "All deliveries")), form, place);
 
-  /** `choices` are what the calls name, one after the other: all, a reason, or the IDs of those that are shown. */
+  /** Asks, and then redrives or drops. `choices` are the arguments of successive calls: all, a reason, or the IDs of the shown letters. */
   function act(kind, choices, what, number) {
     const isDrop = kind === "drop";
     return ask({
@@ -164,7 +164,7 @@ async function showDead(host, context) {
   }
 
   function look() {
-    // The filters may be others by the time at which somebody presses a button of this table.
+    // The filters may change before the user presses a button of this table.
     const asked = filtersOf(params, names);
     return load(place, async () => {
       const list = await relay.list(`${base}/deadLetters`, asked, "deadLetters", signal);
@@ -175,10 +175,10 @@ async function showDead(host, context) {
           : empty("No dead letters", "Every push that was owed has been accepted, or is tried again still.", link(context.to("deliveries"), "See deliveries"));
       }
       const isAll = !list.hasMore && rows.length < 1000;
-      // The calls take a reason, or IDs: what is chosen by other filters is what the table has loaded.
+      // The calls accept a reason or IDs; for other filters, the IDs of the loaded rows are used.
       const isNarrow = names.some((name) => name !== "reason" && asked[name]);
       const which = isNarrow ? "those that fit the filters" : asked.reason ? `all with the reason ${asked.reason}` : "all dead letters";
-      // Where all are shown, these are meant, and none that came since.
+      // If the table shows all dead letters, the buttons mean these, and not later ones.
       const choicesOf = () => (isNarrow || isAll ? chunks(letters.rows.map(({ deliveryID }) => deliveryID), 500).map((ids) => ({ ids })) : [asked.reason ? { reason: asked.reason } : { all: true }]);
       const number = () => (isNarrow ? `${counted(letters.rows.length, "dead letter")} that ${letters.rows.length === 1 ? "is" : "are"} loaded` : isAll ? counted(rows.length, "dead letter") : "All of them, also those that are not shown,");
       const byReason = [...Map.groupBy(rows, (row) => row.reason)].sort(([, one], [, other]) => other.length - one.length);

@@ -1,9 +1,9 @@
-// Elements are made of names, attributes and texts. Nothing is ever read as HTML.
+// Creates elements from names, attributes and texts. Nothing is ever parsed as HTML.
 import { ago, clock, pieces, shorten, visible } from "./text.js";
 
 const svgNames = new Set(["svg", "path", "line", "circle", "rect", "text", "g"]);
 
-/** An element. `on…` are listeners, `style` sets properties; children are texts, nodes, lists of them, or nothing. */
+/** Creates an element. `on…` attributes are listeners, `style` sets properties; children are texts, nodes, lists of them, or nothing. */
 export function h(name, attributes, ...children) {
   const element = svgNames.has(name)
     ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
@@ -27,7 +27,7 @@ export function append(element, children) {
   return element;
 }
 
-/** A text that came from elsewhere: apart from the direction of what stands around it, with marks for what is hidden. */
+/** Returns an element for a text from outside: its direction is isolated from the surrounding text, and hidden characters are marked. */
 export function said(text, limit = 80) {
   const whole = String(text ?? "");
   const short = shorten(whole, limit);
@@ -39,44 +39,44 @@ export function said(text, limit = 80) {
   return element;
 }
 
-/** A text of several lines, whole; what is hidden has marks. */
+/** Returns a complete text of several lines; hidden characters are marked. */
 export const lines = (text) => text.split(/([\n\t])/).map((part) => (part === "\n" || part === "\t" ? part
   : pieces(part).map(({ text, mark }) => (mark === undefined ? text : h("span", { class: "mark" }, mark)))));
 
-/** The same in the type of code. */
+/** Like `said`, in the font of code. */
 export function code(text, limit) {
   return h("code", null, said(text, limit));
 }
 
-/** A moment, with the whole of it for whoever asks. */
+/** Returns an element for a time, with the full time as its tooltip. */
 export function when(moment, { relative = false } = {}) {
   if (!moment) return "–";
   return h("time", { datetime: moment, title: moment }, relative ? ago(moment) : clock(moment));
 }
 
-/** A link within the console. */
+/** Returns a link within the console. */
 export function link(href, ...children) {
   return h("a", { href }, ...children);
 }
 
-/** Puts other children in the place of those of an element. */
+/** Replaces the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   return append(element, children);
 }
 
-/** The same while people look at it: whoever uses the keyboard stays where they are. */
+/** Like `fill`, for an element that the user looks at: the keyboard focus stays at its place. */
 export function refill(element, ...children) {
   const all = () => [...element.querySelectorAll("a, button, summary")];
   const before = all();
   const place = before.indexOf(document.activeElement);
   fill(element, ...children);
   const after = all();
-  // Of other things another one may stand at that place.
+  // If the number of elements changed, another one may be at that place, so the focus is not moved.
   if (place >= 0 && after.length === before.length) after[place].focus({ preventScroll: true });
 }
 
 let serial = 0;
 
-/** An ID that no other element of the page has. */
+/** Returns an ID that no other element of the page has. */
 export const freshID = (prefix = "id") => `${prefix}-${(serial += 1)}`;

@@ -1,12 +1,12 @@
-// What people make in forms, as the relay takes it: changes, drafts of subscriptions, and their rehearsals. Pure.
+// Converts forms to what the relay accepts: changes, drafts of subscriptions, and rehearsals. Pure.
 import { parseJSON, quoted, toJSON } from "./text.js";
 
 // MARK: Changes
 
-/** The kinds of a field's value. */
+/** The kinds of field values. */
 export const kinds = ["text", "number", "true/false", "date", "reference", "place", "JSON"];
 
-/** What a field's text means, in the relay's notation. */
+/** Returns the value that a field's text means, in the relay's notation. */
 export function valueOf(kind, text) {
   switch (kind) {
     case "number":
@@ -31,9 +31,9 @@ export function valueOf(kind, text) {
   }
 }
 
-/** How a value of a change is shown in the form: what its input cannot say exactly, as JSON. */
+/** Returns the kind and text that show a value in the form; as JSON if the input cannot represent it exactly. */
 export function shownAs(value) {
-  // An input has one line, and an empty one says nothing.
+  // A text input has only one line, and an empty one means no value.
   if (typeof value === "string" && value && !/[\r\n]/.test(value)) return ["text", value];
   if (typeof value === "number" || typeof value === "bigint") return ["number", String(value)];
   if (typeof value === "boolean") return ["true/false", String(value)];
@@ -41,14 +41,14 @@ export function shownAs(value) {
     const is = (...names) => Object.keys(value).join() === names.join();
     if (is("$ref") && typeof value.$ref === "string" && value.$ref === value.$ref.trim()) return ["reference", value.$ref];
     if (is("$geo") && Array.isArray(value.$geo) && value.$geo.length === 2) return ["place", value.$geo.join(",")];
-    // A form's date is as exact as a double of seconds; those of the log are to the nanosecond, of any year.
+    // A date in the form has the precision of a double in seconds; dates in the log have nanoseconds and any year.
     const seconds = is("$date") ? value.$date : is("$ts") && value.$ts?.[1] === 0 ? value.$ts[0] : undefined;
     if (Number.isInteger(seconds) && Math.abs(seconds) <= 8.64e12) return ["date", new Date(seconds * 1000).toISOString()];
   }
   return ["JSON", toJSON(value)];
 }
 
-/** The call of a source as one line; the secret stays out of it. */
+/** Returns a curl command that posts to a source; the secret is a variable. */
 export function curlOf({ url, verification }, text) {
   const scheme = verification?.scheme;
   const header = scheme === "bearer" ? [`-H "Authorization: Bearer $BELFRY_SOURCE_SECRET"`]
@@ -58,18 +58,18 @@ export function curlOf({ url, verification }, text) {
     : `${line}\n# This source verifies a signature (${scheme}): Containers, Sources has a program that signs.`;
 }
 
-/** A header field's name at the beginning of a word that ends in double quotes: it may have marks that a shell obeys. */
+/** Returns the beginning of a double-quoted shell word with a header field's name, which may contain special characters. */
 const beginning = (name) => (/^[\w-]+$/.test(name) ? `"${name}` : `${quoted(name)}"`);
 
 // MARK: Subscriptions
 
-/** What can happen to a record. */
+/** The operations on a record. */
 export const operations = ["create", "update", "delete"];
 
-/** The draft that a form describes; what it does not show is as in `saved`, the subscription that it was filled from. */
+/** Returns the draft that a form describes; members that the form does not show come from `saved`, the subscription that filled it. */
 export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, alertBody, pushes, seconds, digest }, saved) {
   const isZone = saved?.subscriptionType === "zone";
-  // What an input makes of a saved one is that one.
+  // An unchanged input keeps the saved keys exactly.
   const isSavedKeys = saved?.changedKeys && saved.changedKeys.join(", ") === changedKeys;
   const keys = isSavedKeys ? saved.changedKeys : (changedKeys ?? "").split(",").map((key) => key.trim()).filter(Boolean);
   const draft = { subscriptionType: isZone ? "zone" : "query", notificationInfo: told(alertBody, saved?.notificationInfo) };
@@ -77,7 +77,7 @@ export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, ale
   if (saved?.expiresAt > Date.now()) draft.expiresAt = saved.expiresAt;
   if (isZone && recordType) draft.recordType = recordType;
   if (!isZone) {
-    // A condition in another dialect is sent as it was saved: its canonical text is there to be read.
+    // An unchanged condition is sent as it was saved, because the form shows only its canonical text.
     const isAsSaved = saved && recordType === saved.query?.recordType && predicate === (saved.query.canonicalPredicate ?? "").replace(/\r\n?/g, "\n");
     draft.query = isAsSaved ? saved.query : { recordType, ...(predicate.trim() ? { predicate } : {}) };
     draft.firesOn = on ? on.split(" ") : [];
@@ -89,21 +89,21 @@ export function draftOf({ recordType, predicate, on, firesWhen, changedKeys, ale
   return draft;
 }
 
-/** What a draft keeps of the saved subscription, because the form does not show it. */
+/** The members of a saved subscription that the form does not show. */
 const unshown = ["zoneID", "zoneWide", "firesOnce", "suppress", "paused", "urgent", "unlessConnected"];
 
-/** How a draft tells: as the saved one, but for the text that the form shows. */
+/** Returns the notification info: that of the saved subscription, with the text of the form. */
 function told(alertBody, saved) {
   const { alertBody: shown, ...rest } = saved ?? {};
-  // An input has one line.
+  // An input has only one line, so a saved text may have lost its line breaks.
   if (alertBody) return { ...rest, alertBody: shown?.replace(/[\r\n]/g, "") === alertBody ? shown : alertBody };
   return Object.keys(rest).length ? rest : { shouldSendContentAvailable: true };
 }
 
-/** A number as it was typed; what is none is for the relay to refuse. */
+/** Returns the number in a text; the relay refuses a text that is not a number. */
 const whole = (text) => (/^\d+$/.test(text ?? "") ? Number(text) : text || undefined);
 
-/** Adds up what the calls of one rehearsal answered. */
+/** Adds up the answers of one rehearsal's calls. */
 export function added(sum, next) {
   if (!sum) return next;
   const put = (one, other, key) => {

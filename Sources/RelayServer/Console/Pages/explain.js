@@ -1,4 +1,4 @@
-// Explain: why a change fired a subscription or did not, and what became of the push.
+// The Explain page: why a change fired a subscription or did not, and what became of the push.
 import { cut, outcomeOf } from "./condition.js";
 import { code, fill, h, link, said } from "./dom.js";
 import { badge, choice, empty, field, folded, head, input, json, load, suggested } from "./parts.js";
@@ -47,7 +47,7 @@ function form(way, context, answer) {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(element));
     delete values.pick;
-    // A change is named once: by its position where one is given.
+    // A change is named in one way only; a position takes precedence.
     if (way === "change" && values.position) delete values.recordType, delete values.recordName;
     if (way === "change" && (values.position || values.recordName)) delete values.source, delete values.webhookID;
     const cleared = Object.fromEntries(asked.map((name) => [name, undefined]));
@@ -57,7 +57,7 @@ function form(way, context, answer) {
   return element;
 }
 
-/** A choice among the latest changes, which fills the rest. */
+/** Returns a choice among the latest changes, which fills the other fields. */
 export function changeField(context, pick) {
   const select = choice("pick", [["", "pick one"]], "");
   latest(context, 50).then((rows) => {
@@ -79,7 +79,7 @@ export function changeField(context, pick) {
   return field("One of the latest changes", select);
 }
 
-/** A user, with those that there are as suggestions. */
+/** Returns an input for a user, with the existing users as suggestions. */
 export function userField({ relay, base, params, signal }, { required = false, value = params.user } = {}) {
   const element = suggested("user", value, [], { required });
   let last;
@@ -95,7 +95,7 @@ export function userField({ relay, base, params, signal }, { required = false, v
   return field("User", element);
 }
 
-/** A subscription of a user, with those that there are as suggestions. */
+/** Returns an input for a subscription of a user, with the existing ones as suggestions. */
 export function subscriptionField({ relay, base, params, signal }, user, { name = "subscription", label = "Subscription", tell } = {}) {
   const element = suggested(name, params.subscription, []);
   element.addEventListener("focus", async () => {
@@ -111,10 +111,10 @@ async function explain(place, way, context) {
   const { relay, base, params, signal } = context;
   await load(place, async () => {
     const query = Object.fromEntries(asked.map((name) => [name, params[name]]));
-    // A position beside an apns-id says where to look for it.
+    // A position beside an apns-id tells the relay where to search for it.
     const found = await relay.get(`${base}/explain`, query, signal);
     const isOne = found.explanations.length === 1;
-    // Of a subscription alone the sentence says more than the only explanation does.
+    // For one subscription, the sentence says more than its only explanation.
     return [(!isOne || found.known || found.lookedThrough) && h("p", { class: "lead" }, said(found.sentence, 1000)),
       found.known && h("p", { class: "dim" }, "Appended at ", found.known.map(({ position }, index) => [index > 0 && ", ", link(context.to("explain", { position, user: params.user, way: "change" }), code(position))]), "."),
       found.explanations.length === 0 && !found.known && empty("Nothing to explain", "No change and no subscription of this user fits the question."),
@@ -129,7 +129,7 @@ async function explain(place, way, context) {
 
 const verdicts = { fired: ["fired", "good"], didNotFire: ["did not fire", "bad"], cannotTell: ["cannot tell", "warn"] };
 
-/** One explanation. */
+/** Returns one explanation. */
 export function explanation(one, context, isOpen = false) {
   const predicate = one.steps.find(({ facts }) => facts?.canonicalPredicate && facts.comparisons);
   const subscription = { subscription: one.subscriptionID, user: one.userRecordName, database: one.steps.find(({ step, outcome }) => step === "database" && outcome === "passed")?.facts.database };
@@ -150,7 +150,7 @@ function deviceDetails(device) {
     steps(device.steps), device.payload && json(device.payload, "payload"));
 }
 
-/** A condition, the comparisons that decided underlined by what they came to, and beside them their values. */
+/** Returns a condition whose deciding comparisons are underlined by outcome, with their values beside it. */
 export function condition({ canonicalPredicate: text, comparisons }) {
   const isDeciding = comparisons.map(({ decides }) => decides === true);
   const parts = cut(text, comparisons.map(({ place }) => place));

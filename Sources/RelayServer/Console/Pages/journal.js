@@ -1,6 +1,6 @@
-// What is known of the changes of a tail: events in, one entry for each change out. Pure.
+// Collects the changes of a tail: events in, one entry for each change out. Pure.
 
-/** Changes that are kept, the newest first. */
+/** The maximum number of changes that are kept, the newest first. */
 export const mostChanges = 300;
 
 export class Journal {
@@ -8,13 +8,13 @@ export class Journal {
   #byPosition = new Map();
   #byDelivery = new Map();
 
-  /** Takes events in their order; answers the positions that are new and those that have changed. */
+  /** Adds events in their order; returns the positions of new entries and of changed ones. */
   take(events) {
     const added = new Set();
     const changed = new Set();
     for (const event of events) {
       const isKnown = this.#byPosition.has(event.position);
-      // An answer to a push of long ago is of no change that is shown.
+      // The change of an answer to an old push may no longer be shown.
       if (!isKnown && event.kind === "answer") continue;
       const entry = this.#entry(event.position, event);
       if (isKnown) changed.add(event.position);
@@ -26,7 +26,7 @@ export class Journal {
     return { added: [...added].filter((position) => this.#byPosition.has(position)), changed: [...changed] };
   }
 
-  /** Takes changes of the log that came before one listened. */
+  /** Adds changes of the log from before the tail began. */
   recall(rows) {
     for (const { position, appendedAt, change, source, stale } of rows) {
       if (this.#byPosition.has(position)) continue;
@@ -84,19 +84,19 @@ export class Journal {
   }
 }
 
-/** The standings, in the order in which they are shown. */
+/** The states of a push, in the order in which they are shown. */
 export const standings = ["delivered", "seen", "sent", "held", "waiting", "dead"];
 
-// What an answer says that a push came to; of what is no end at all it waits.
+// The state of a push that follows from each ending of an attempt.
 const endings = { accepted: "delivered", seen: "seen", held: "held", retried: "waiting", waiting: "waiting", adopted: "waiting" };
 
-/** Where a push stands, by its last answer. */
+/** Returns the state of a push by its last answer. */
 export function standingOf({ answers }) {
   const last = answers.at(-1);
   return last ? endings[last.becomes] ?? (last.outcome === "accepted" ? "delivered" : "dead") : "sent";
 }
 
-/** Pushes of a change by where they stand. */
+/** Returns the number of a change's pushes in each state. */
 export function tally({ pushes }) {
   const counts = {};
   for (const push of pushes) counts[standingOf(push)] = (counts[standingOf(push)] ?? 0) + 1;

@@ -1,4 +1,4 @@
-// Now: the last hour, and the one thing that needs attention first.
+// The Now page: the last hour, and what needs attention first.
 import { pause } from "./api.js";
 import { code, fill, h, link, refill, said, when } from "./dom.js";
 import { badge, button, empty, folded, head, problem, section, tell } from "./parts.js";
@@ -25,7 +25,7 @@ const plots = [
 export async function show(host, context) {
   const { session } = context;
   const verdict = h("div", null, h("div", { class: "verdict unknown" }, h("p", { class: "dim" }, "Looking …")));
-  // Numbers in the checks are others each time; what is read aloud is the verdict alone, when it is another one.
+  // The numbers in the checks always change. A screen reader reads only the verdict, and only if it changes.
   const spoken = h("p", { class: "away", role: "status" });
   const halts = h("div");
   const elements = plots.map((settings) => new TimePlot(settings));
@@ -40,7 +40,7 @@ export async function show(host, context) {
   await Promise.all(jobs);
 }
 
-/** Does something again and again while the page is there; a tab that nobody sees rests. */
+/** Repeats `work` while the page is shown, except in a hidden tab. */
 function repeat(work, seconds, { signal }, trouble) {
   const round = async () => {
     for (;;) {
@@ -116,7 +116,7 @@ async function overview(halts, rest, context) {
   const { relay, signal } = context;
   const [containers, numbers] = [h("div"), h("div")];
   fill(rest, containers, numbers);
-  /** Draws a part anew if it is another one: what stands still can be pressed, and selected. */
+  /** Draws a part again only if its data changed, so that the user can press and select what does not change. */
   const draw = (place, data, make) => {
     const drawn = JSON.stringify(data);
     if (place.drawn === drawn) return;
@@ -137,7 +137,7 @@ async function overview(halts, rest, context) {
   repeat(look, 5, context, () => {});
 }
 
-/** What halts pushes, and letting them go. */
+/** Returns the line of a halt, with a button that ends it. */
 export function haltLine(halt, { relay, mayChange, recount }) {
   const base = path`/admin/1/containers/${halt.container}/${halt.environment}`;
   return h("li", { class: "row" }, badge(halt.scope, "bad"), h("b", null, said(halt.container), `/${halt.environment}`),

@@ -1,10 +1,10 @@
-// What plots are drawn from. Pure.
+// The data of plots. Pure.
 
-/** The room of a plot, in its own units. */
+/** The size of a plot in its own units. */
 export const plotWidth = 300;
 export const plotHeight = 64;
 
-/** Numbers put together until there are few enough to draw: each is the highest of its share, gaps stay gaps. */
+/** Reduces numbers to at most `most` points: each is the highest of its range, and gaps stay gaps. */
 export function thinned(values, most) {
   if (values.length <= most) return values.map((value, index) => ({ value, from: index, to: index }));
   return Array.from({ length: most }, (_, place) => {
@@ -18,14 +18,14 @@ export function thinned(values, most) {
   });
 }
 
-/** A round number that is not below `value`, for the top of a scale. */
+/** Returns a round number that is at least `value`, for the top of a scale. */
 export function roundUp(value) {
   if (!(value > 0)) return 1;
   const size = 10 ** Math.floor(Math.log10(value));
   return [1, 2, 5, 10].map((step) => step * size).find((step) => step >= value * (1 - 1e-9));
 }
 
-/** The line through points, with a gap wherever there is no number. */
+/** Returns the path of a line through points, with a gap where there is no number. */
 export function line(points, top, slots) {
   let path = "";
   let isDown = false;

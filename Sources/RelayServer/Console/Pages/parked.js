@@ -1,4 +1,4 @@
-// Parked changes: what a source sent and could not be mapped; mend it, replay it, or drop it.
+// The Parked page: changes that a source sent and that could not be mapped. The user can correct, replay or drop them.
 import { code, fill, h, link, said, when } from "./dom.js";
 import { ask, button, dialog, empty, field, head, load, problem, tell } from "./parts.js";
 import { table } from "./table.js";

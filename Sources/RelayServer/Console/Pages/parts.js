@@ -1,33 +1,33 @@
-// The parts that pages are put together from.
+// The building blocks of pages.
 import { Unreachable } from "./api.js";
 import { fill, freshID, h, lines, said } from "./dom.js";
 import { toJSON } from "./text.js";
 
-/** The beginning of a page: its title, a sentence, and what can be done. */
+/** Returns the head of a page: its title, a sentence, and actions. */
 export function head(title, sentence, ...actions) {
   return h("div", { class: "head" },
     h("div", null, h("h1", { tabindex: -1 }, title), sentence && h("p", { class: "lead" }, sentence)),
     actions.flat().some(Boolean) && h("div", { class: "actions" }, actions));
 }
 
-/** A part of a page with a heading. */
+/** Returns a section of a page with a heading. */
 export function section(title, ...children) {
   const id = freshID("section");
   return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), children);
 }
 
-/** What there is to do where nothing is. */
+/** Returns a placeholder for an empty list, with what to do. */
 export function empty(title, sentence, ...actions) {
   return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title),
     sentence && h("p", null, sentence), actions.flat().some(Boolean) && h("div", { class: "actions" }, actions));
 }
 
-/** A word with a tone: good, warn, bad, note. */
+/** Returns a word with a tone: good, warn, bad, note. */
 export function badge(text, tone = "note") {
   return h("span", { class: `badge ${tone}` }, text);
 }
 
-/** A button that does something; while it does, it cannot be pressed again. */
+/** Returns a button with an action; while the action runs, the button cannot be pressed again. */
 export function button(label, act, { kind = "", ...attributes } = {}) {
   const element = h("button", { type: "button", class: kind, ...attributes }, label);
   element.addEventListener("click", async () => {
@@ -44,7 +44,7 @@ export function button(label, act, { kind = "", ...attributes } = {}) {
   return element;
 }
 
-/** A button that copies a text, and says so. */
+/** Returns a button that copies a text, and says so. */
 export function copyButton(label, text, { name, kind = "small quiet" } = {}) {
   return button(label, async (element) => {
     await copy(await text());
@@ -55,7 +55,7 @@ export function copyButton(label, text, { name, kind = "small quiet" } = {}) {
 
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Without TLS, and not on this machine, browsers have no clipboard but this one.
+  // Without TLS on another machine, browsers offer only this way to the clipboard.
   const area = h("textarea", { class: "away", readonly: true, props: { value: text } });
   (document.querySelector("dialog[open]") ?? document.body).append(area);
   area.select();
@@ -65,12 +65,12 @@ async function copy(text) {
 
 // MARK: What is said
 
-/** What went wrong, in the relay's words, with the request's ID. */
+/** Returns the message of an error, with the request's ID. */
 export function wordsOf(error) {
   return error.requestID ? `${error.message} (request ${error.requestID})` : error.message;
 }
 
-/** A refusal as a part of a page. */
+/** Returns an error as a part of a page. */
 export function problem(error, again) {
   const isAway = error instanceof Unreachable;
   const title = isAway ? "The relay cannot be reached" : error.code ? `The relay refused: ${error.code}` : "Something went wrong";
@@ -79,7 +79,7 @@ export function problem(error, again) {
     again && button("Try again", again, { kind: "small" }));
 }
 
-/** Says something for some seconds, to screen readers too. */
+/** Shows a message for some seconds, also to screen readers. */
 export function tell(text, tone = "note") {
   const place = document.getElementById("said");
   if (!place) return;
@@ -88,17 +88,17 @@ export function tell(text, tone = "note") {
   setTimeout(() => note.remove(), tone === "bad" ? 12_000 : 5000);
 }
 
-/** Shows that something is under way. */
+/** Returns a message that something is loading. */
 export function waiting(text = "Loading …") {
   return h("p", { class: "waiting dim", role: "status" }, text);
 }
 
-const rounds = new WeakMap(); // How often each part of a page was filled.
+const rounds = new WeakMap(); // The number of times that each part of a page was filled.
 
 /**
- * Fills a part of a page with what a call answers; while it waits it says so, and what it refuses is shown.
+ * Fills a part of a page with the result of a call. It shows that the call is running, and its error.
  *
- * What was asked last is what is shown, whichever answer comes last: filters and what stands under them agree.
+ * Only the result of the last call is shown, in whatever order the answers come, so that filters and results agree.
  */
 export async function load(place, work, signal) {
   const round = (rounds.get(place) ?? 0) + 1;
@@ -118,9 +118,9 @@ export async function load(place, work, signal) {
 // MARK: Dialogs
 
 /**
- * A dialog; `build` makes its content and gets what closes it. Answers what it was closed with.
+ * Shows a dialog; `build` creates its content and receives a function that closes it. Returns the value with which it was closed.
  *
- * One with what is shown `once` is closed by whoever reads it alone.
+ * A dialog with `once` shows something that is shown only once, so only the user closes it.
  */
 export function dialog(title, build, { wide = false, once = false } = {}) {
   return new Promise((resolve) => {
@@ -132,7 +132,7 @@ export function dialog(title, build, { wide = false, once = false } = {}) {
       if (!isOpen) return;
       isOpen = false;
       element.remove();
-      // Whoever uses the keyboard goes on where the dialog was opened.
+      // The keyboard focus returns to where the dialog was opened.
       (opener?.isConnected && opener !== document.body ? opener : document.getElementById("main"))?.focus({ preventScroll: true });
       resolve(answer);
     };
@@ -144,21 +144,21 @@ export function dialog(title, build, { wide = false, once = false } = {}) {
   });
 }
 
-/** Closes the dialogs of a page that is left; of one that somebody else may come back to, `all`. */
+/** Closes the dialogs of the page that the user leaves; with `all`, also those that are shown only once. */
 export function closeDialogs({ all = false } = {}) {
   for (const element of document.querySelectorAll(all ? "dialog[open]" : "dialog[open]:not([data-once])")) element.close();
 }
 
-/** Shows in a dialog what it came to; whoever has closed it meanwhile is told beside the page. */
+/** Shows an error in a dialog; if the user has closed it meanwhile, beside the page. */
 function refused(error, trouble) {
   if (trouble.isConnected) fill(trouble, problem(error));
   else if (error.name !== "AbortError") tell(wordsOf(error), "bad");
 }
 
 /**
- * Asks before something that cannot be taken back. `act` is done while the dialog stands; what it refuses is shown there.
+ * Asks before an action that cannot be undone. `act` runs while the dialog is open, and its error is shown there.
  *
- * What takes many calls asks what it is given whether the dialog stands still: whoever closes it means the rest.
+ * An action of many calls receives a function that says whether the dialog is still open; if the user closes it, the remaining calls are skipped.
  */
 export function ask({ title, says, word, danger = true, act }) {
   return dialog(title, (close, element) => {
@@ -175,7 +175,7 @@ export function ask({ title, says, word, danger = true, act }) {
   });
 }
 
-/** A form in a dialog; `act` gets its values, and what it refuses is shown there. */
+/** Shows a form in a dialog; `act` receives its values, and its error is shown there. */
 export function askFor({ title, says, fields, word = "Save", act, wide }) {
   return dialog(title, (close) => {
     const trouble = h("div");
@@ -200,7 +200,7 @@ export function askFor({ title, says, fields, word = "Save", act, wide }) {
 
 // MARK: Forms
 
-/** A labelled input. */
+/** Returns a labelled input. */
 export function field(label, input, hint) {
   const id = (input.id ||= freshID("field"));
   const about = hint && h("p", { class: "hint", id: `${id}-hint` }, hint);
@@ -208,12 +208,12 @@ export function field(label, input, hint) {
   return h("div", { class: "field" }, h("label", { for: id }, label), input, input.suggestions, about);
 }
 
-/** A text input; programs' words are not corrected. */
+/** Returns a text input without spelling correction and autocompletion. */
 export function input(name, value = "", attributes = {}) {
   return h("input", { name, autocomplete: "off", spellcheck: "false", autocapitalize: "off", ...attributes, props: { value: value ?? "" } });
 }
 
-/** A choice among words; an option is a word, or a value and its word. */
+/** Returns a selection; an option is a word, or a value with its word. */
 export function choice(name, options, value = "", attributes = {}) {
   const element = h("select", { name, ...attributes }, options.map((option) => {
     const [worth, word] = Array.isArray(option) ? option : [option, option];
@@ -224,7 +224,7 @@ export function choice(name, options, value = "", attributes = {}) {
   return element;
 }
 
-/** An input with suggestions, which may be anything else too. */
+/** Returns an input with suggestions that also accepts other values. */
 export function suggested(name, value, options, attributes = {}) {
   const id = freshID("list");
   const list = h("datalist", { id }, options.map((option) => h("option", { value: option })));
@@ -234,7 +234,7 @@ export function suggested(name, value, options, attributes = {}) {
   return element;
 }
 
-/** A row of filters; `act` gets their values whenever they are settled. */
+/** Returns a row of filters; `act` receives their values when the user has finished a change. */
 export function filters(act, ...fields) {
   const form = h("form", { class: "filters", role: "search" }, fields);
   const read = () => Object.fromEntries(new FormData(form));
@@ -248,24 +248,24 @@ export function filters(act, ...fields) {
 
 // MARK: Facts
 
-/** Names and what they are; entries without a value are left out. */
+/** Returns a list of names and values; entries without a value are left out. */
 export function facts(...entries) {
   return h("dl", { class: "facts" }, entries.filter(Boolean).filter(([, value]) => value !== undefined && value !== null)
     .map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value))));
 }
 
-/** JSON to read and to copy. */
+/** Returns JSON to read and to copy. */
 export function json(value, label = "JSON") {
   const text = toJSON(value, 2);
   return h("div", { class: "json" }, h("pre", { tabindex: 0, "aria-label": label }, text), copyButton("Copy", () => text, { name: `Copy ${label}` }));
 }
 
-/** A text for a shell or another program, to read and to copy: as it is by the button. */
+/** Returns a text for a shell or another program, to read and to copy; the button copies it unchanged. */
 export function snippet(text, label) {
   return h("div", { class: "json" }, h("pre", { tabindex: 0, "aria-label": label }, lines(text)), copyButton("Copy", () => text, { name: `Copy: ${label}` }));
 }
 
-/** Something that unfolds. */
+/** Returns an element that unfolds. */
 export function folded(summary, content, { open = false } = {}) {
   const element = h("details", { open }, h("summary", null, summary));
   const grow = () => {

@@ -1,4 +1,4 @@
-// A small plot of the last hour: one or two lines of numbers over time, drawn to fit, read by pointer, keyboard and ear.
+// A small plot of the last hour: one or two lines over time, usable by pointer, keyboard and screen reader.
 import { fill, h } from "./dom.js";
 import { line, plotHeight as height, plotWidth as width, roundUp, thinned } from "./numbers.js";
 import { clock, measure } from "./text.js";
@@ -6,7 +6,7 @@ import { clock, measure } from "./text.js";
 export class TimePlot extends HTMLElement {
   #points = [];
 
-  /** `unit` is said after a number; `lines` are names of columns, the first is the one that counts. */
+  /** `unit` follows each number; `lines` are names of columns, the first of which is the main one. */
   constructor({ title, unit = "", form = measure, lines, says, tone = "" } = {}) {
     super();
     Object.assign(this, { heading: title, unit, form, lines: lines ?? [], says, tone });
@@ -26,12 +26,12 @@ export class TimePlot extends HTMLElement {
     this.append(this.frame);
   }
 
-  /** Draws columns: lists of numbers, with the moments at which they ended. `slots` is how many an hour has. */
+  /** Draws columns: lists of numbers, with the ends of their steps. `slots` is the number of steps of an hour. */
   draw(columns, moments, slots) {
     const most = 240;
     const lists = this.lines.map((name) => columns[name] ?? []);
     const room = Math.max(slots, moments.length, 2);
-    // What is missing at the beginning is from before the relay's start.
+    // Missing values at the beginning are from before the relay's start.
     const lead = Array.from({ length: room - moments.length }, () => null);
     const thin = lists.map((list) => thinned([...lead, ...list], most));
     const known = thin[0].map(({ value, to }, index) => ({

@@ -1,6 +1,6 @@
-// What a device shows of a push: the payload of APNs as its user sees it. Pure.
+// Computes how a device shows a push to its user, from the APNs payload. Pure.
 
-/** A format of an application's strings with its arguments: %@, %1$@, %d and %% as iOS reads them. */
+/** Fills in a format of the application's strings: %@, %1$@, %d and %% as on iOS. */
 export function formatted(format, values = []) {
   let place = 0;
   return format.replace(/%(?:(\d+)\$)?(?:@|l{0,2}[diuf])|%%/g, (found, number) => {
@@ -10,14 +10,14 @@ export function formatted(format, values = []) {
   });
 }
 
-/** A text that is given, or by its key: without the application's strings, the key itself is what iOS falls back to. */
+/** Returns a text given directly or by its key; without the application's strings, iOS falls back to the key itself. */
 function text(plain, key, values) {
   if (key === undefined) return plain;
   const whole = formatted(String(key), values);
   return whole === String(key) && values?.length ? `${key} (${values.join(", ")})` : whole;
 }
 
-/** What is seen and heard of a payload. */
+/** Returns what the user sees and hears of a payload. */
 export function seen(payload, pushType) {
   const aps = payload?.aps ?? {};
   const alert = typeof aps.alert === "string" ? { body: aps.alert } : aps.alert ?? {};

@@ -1,4 +1,4 @@
-// Rehearse: what a draft would have done by the changes that came, and what it would change of a saved subscription.
+// The Rehearse page: what a draft would have done with the changes that came, and how it differs from a saved subscription.
 import { mistake } from "./condition.js";
 import { code, fill, h, link, said, when } from "./dom.js";
 import { added, draftOf, operations } from "./drafts.js";
@@ -19,12 +19,12 @@ export async function show(host, context) {
   const user = userField(context, { required: true });
   const userInput = user.querySelector("input");
   let saved = [];
-  let basis; // The saved subscription that the form was filled from.
+  let basis; // The saved subscription that filled the form.
   const subscription = subscriptionField(context, () => userInput.value, { label: "Compare with a saved one", tell: (list) => (saved = list) });
   const savedInput = subscription.querySelector("input");
   const boxes = operations.map((word) => h("span", { class: "check" }, h("input", { type: "checkbox", name: "on", value: word, id: `on-${word}`, props: { checked: !params.on || params.on.split(" ").includes(word) } }),
     h("label", { for: `on-${word}` }, happened(word))));
-  // What a subscription to a zone, or to a whole database, has none of.
+  // Subscriptions to a zone or database do not have these fields.
   const ofQueries = [editor.element, h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fires when a record is"), h("div", { class: "row" }, boxes)),
     h("div", { class: "grid" }, field("Of updates", choice("firesWhen", Object.entries(moments), params.firesWhen)),
       field("Only if one of these fields changed", input("changedKeys", params.changedKeys, { placeholder: "price, title" })))];
@@ -50,7 +50,7 @@ export async function show(host, context) {
     rehearse(answer, values, draft(), context);
   });
   userInput.addEventListener("change", async () => {
-    // Another user's subscription of the same name is another one.
+    // Another user's subscription of the same name is a different one.
     saved = [];
     startFrom(undefined);
     if (savedInput.value && userInput.value) {
@@ -61,7 +61,7 @@ export async function show(host, context) {
   });
   savedInput.addEventListener("change", async () => {
     const name = savedInput.value;
-    // Who types quickly, or pastes, is there before the list of suggestions.
+    // A user who types quickly or pastes may be faster than the list of suggestions.
     if (name && userInput.value && !known(name)) await readSaved(userInput.value);
     if (name !== savedInput.value) return;
     const one = known(name);
@@ -75,13 +75,13 @@ export async function show(host, context) {
     if (user === userInput.value) saved = subscriptions;
   }
 
-  /** The saved subscription of a name, in the database that is chosen if there is one. */
+  /** Returns the saved subscription of a name, preferably in the selected database. */
   function known(name) {
     const all = saved.filter(({ subscriptionID }) => subscriptionID === name);
     return all.find(({ database }) => database === form.elements.database.value) ?? all[0];
   }
 
-  /** Makes a saved subscription what the draft changes: the form has what such a one has. */
+  /** Sets the saved subscription that the draft changes, and hides the fields that it cannot have. */
   function startFrom(one) {
     basis = one;
     const isZone = one?.subscriptionType === "zone";
@@ -120,7 +120,7 @@ export async function show(host, context) {
 
 // MARK: The editor of a condition
 
-/** A condition that the relay checks as one types, and marks where it is refused. */
+/** An editor of a condition, which the relay checks while the user types; refused places are marked. */
 class DraftEditor {
   #timer;
   #asked = 0;
@@ -157,7 +157,7 @@ class DraftEditor {
     fill(this.under, parts, value.slice(at), "\u200b");
   }
 
-  /** Has the relay check the draft, once the typing rests. */
+  /** Makes the relay check the draft when the user pauses. */
   check(draft) {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#check(draft), 250);
@@ -174,7 +174,7 @@ class DraftEditor {
       const { canonical, predicateCost, warnings } = await relay.post(`${base}/subscriptions/check`, { query, firesOn, firesWhen, changedKeys }, signal);
       if (isOld()) return;
       this.area.removeAttribute("aria-invalid");
-      // Places are those of what is sent, which may be in another dialect than what is shown.
+      // The places refer to the text that was sent, which may be in another dialect than the shown text.
       const isShown = query.predicate === text;
       this.#mark(warnings.filter(({ offset }) => offset !== undefined && text && isShown).map((warning) => ({ ...mistake(text, warning), tone: "warn" })));
       fill(this.state, h("div", null, badge(warnings.length ? "can be saved, and is doubtful" : "fine", warnings.length ? "warn" : "good"), " ",
@@ -196,7 +196,7 @@ const costOf = (cost) => cost && `looked at for ${measure(cost.candidatesPerChan
 
 // MARK: The rehearsal
 
-const running = new WeakMap(); // The rehearsal that fills a part of the page.
+const running = new WeakMap(); // The rehearsal that fills each part of the page.
 
 async function rehearse(place, values, draft, { relay, base, signal, ...context }) {
   const most = Number(values.changes);
@@ -204,7 +204,7 @@ async function rehearse(place, values, draft, { relay, base, signal, ...context 
   const said_ = h("span", { class: "dim" }, "Judging …");
   const stopper = new AbortController();
   signal.addEventListener("abort", () => stopper.abort());
-  // The one before judges another draft: it goes no further, and shows nothing.
+  // The former rehearsal judges another draft, so it must stop and show nothing.
   running.get(place)?.abort();
   running.set(place, stopper);
   const isOld = () => signal.aborted || running.get(place) !== stopper;
@@ -226,7 +226,7 @@ async function rehearse(place, values, draft, { relay, base, signal, ...context 
       ({ before } = next.lookedAt);
       bar.value = sum.lookedAt.changes;
       said_.textContent = `${counted(sum.lookedAt.changes, "change")} judged, fired ${count(sum.fired)} times …`;
-      // An answer that looked at nothing and has no end would go on for ever.
+      // Without this, an answer that looked at no change and has no end would be requested forever.
       if (next.lookedAt.changes === 0) break;
     } while (before !== undefined && sum.lookedAt.changes < most);
   } catch (error) {

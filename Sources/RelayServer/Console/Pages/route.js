@@ -17,7 +17,7 @@ export const pages = {
   audit: { title: "Audit log", group: "Govern", ofAll: true, module: "access" },
 };
 
-/** What an address means: a page and its parameters. */
+/** Parses an address: a page and its parameters. */
 export function read(address) {
   const url = new URL(address, "http://relay");
   const [, page] = /^\/console\/([a-z]+)\/?$/.exec(url.pathname) ?? [];
@@ -25,14 +25,14 @@ export function read(address) {
   return { page: Object.hasOwn(pages, page ?? "") ? page : "now", params };
 }
 
-/** The address of a view; parameters without a value are left out. */
+/** Returns the address of a view; parameters without a value are left out. */
 export function address(page, params = {}) {
   const kept = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const query = new URLSearchParams(kept.map(([name, value]) => [name, String(value)])).toString();
   return `/console/${page}${query ? `?${query}` : ""}`;
 }
 
-/** The path of a call, its variable parts escaped: path`/admin/1/containers/${container}`. */
+/** Returns the path of a call with escaped variables: path`/admin/1/containers/${container}`. */
 export function path(texts, ...parts) {
   return texts.reduce((whole, text, index) => whole + encodeURIComponent(String(parts[index - 1])) + text);
 }

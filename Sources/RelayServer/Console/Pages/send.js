@@ -1,4 +1,4 @@
-// Send a change: by a form or as JSON, and what comes of it; the same as a line for the shell.
+// The Send page: sends a change from a form or JSON, shows its outcome, and the same as a shell command.
 import { code, fill, h, link, said } from "./dom.js";
 import { curlOf, kinds, shownAs, valueOf } from "./drafts.js";
 import { changeField, explanation } from "./explain.js";
@@ -133,7 +133,7 @@ class ChangeForm {
     this.list.append(row.element);
   }
 
-  /** Takes over a change of the log. */
+  /** Fills the form from a change of the log. */
   take(change) {
     this.operation.value = "update";
     this.recordType.value = change.type;
@@ -150,7 +150,7 @@ class ChangeForm {
     this.element.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
-  /** The change, in the relay's own format. */
+  /** Returns the change, in the relay's own format. */
   change() {
     const typed = this.recordType.value;
     const recordType = this.fieldsOf.has(typed) ? typed : typed.trim();
@@ -159,12 +159,12 @@ class ChangeForm {
     const change = { operation: this.operation.value, recordType, recordName };
     if (this.database.value !== "public") change.database = this.database.value;
     if (this.owner.value) change.owner = this.owner.value;
-    // A zone of somebody else has an owner, which the input does not show.
+    // The zone of another user has an owner, which the input does not show.
     if (this.zone.value) change.zoneID = this.zone.value === this.taken?.zoneName ? this.taken : this.zone.value;
     const origin = { ...(this.device.value && { deviceID: this.device.value }), ...(this.user.value && { userRecordName: this.user.value }) };
     if (Object.keys(origin).length) change.origin = origin;
     if (change.operation !== "delete") {
-      // An empty value of a proposed field is left out; an empty text is said as JSON: "".
+      // A proposed field without a value is left out; an empty text must be given as JSON: "".
       change.after = Object.fromEntries(this.rows.filter(({ name, value }) => name.value && value.value !== "").map(({ name, kind, value }) => [name.value, valueOf(kind.value, value.value)]));
     }
     return change;
@@ -173,7 +173,7 @@ class ChangeForm {
 
 // MARK: What comes of it
 
-/** Users that are asked about in one go, and before somebody has to ask for more. */
+/** The number of users in one call, and the number after which the user must ask for more. */
 const [usersAtOnce, usersPerLook] = [20, 100];
 
 const tones = { appended: "good", duplicate: "note", stale: "warn", parked: "warn", refused: "bad", conflict: "bad", ignored: "note" };
@@ -202,7 +202,7 @@ class Outcome {
     }
   }
 
-  /** Asks for one page of users after the other what the change came to, a hundred users or so at a time. */
+  /** Asks for the outcome of the change for pages of users, about a hundred users at a time. */
   async look(position, page, so) {
     const { signal } = this.context;
     const end = so.asked + usersPerLook;
@@ -227,7 +227,7 @@ class Outcome {
     if (!so.fired) fill(so.found, so.near.map((one) => explanation(one, this.context)));
   }
 
-  /** What the change came to for these users. The walk takes milliseconds; whoever asks too early asks again. */
+  /** Returns the outcome of the change for these users. The walk takes milliseconds, so a call that is too early is repeated. */
   async explained(position, users, isFirst) {
     const { relay, base, signal } = this.context;
     let answers = [];

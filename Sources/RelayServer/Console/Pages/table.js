@@ -1,14 +1,14 @@
-// A table of any length: only the rows that are seen are elements. On a narrow screen a row is a card.
+// A table of any length: only the visible rows are elements. On a narrow screen each row is a card.
 import { fill, h, said } from "./dom.js";
 import { button, copyButton } from "./parts.js";
 import { brief, count, counted, toCSV, toJSON } from "./text.js";
 
-const beyond = 12; // Rows above and below what is seen, so that a quick scroll shows no gap.
+const beyond = 12; // The number of rows rendered above and below the visible ones, so that a quick scroll shows no gap.
 const narrow = matchMedia("(max-width: 640px)");
 
 /**
- * `columns` have a `title`, the `value` of a row (for files, and shown unless there is a `cell`), perhaps a `cell`
- * that makes a node of it, and an `align`; those that are `hidden` are in files alone.
+ * `columns` have a `title`; the `value` of a row, which is for files and is shown if there is no `cell`; optionally a `cell`,
+ * which returns a node; and an `align`. Columns that are `hidden` are only in files.
  */
 export class DataTable extends HTMLElement {
   #rows = [];
@@ -24,7 +24,7 @@ export class DataTable extends HTMLElement {
     this.#shown = this.#columns.filter(({ hidden }) => !hidden);
     this.#rows = rows;
     this.label = label;
-    /** Answers `{ rows, hasMore }` that follow. */
+    /** Returns the next rows as `{ rows, hasMore }`. */
     this.more = more;
     this.hasMore = hasMore;
     this.actions = actions;
@@ -66,14 +66,14 @@ export class DataTable extends HTMLElement {
     if (this.body) this.#redraw();
   }
 
-  /** Adds rows at the end. */
+  /** Appends rows. */
   extend(rows, hasMore) {
     this.#rows.push(...rows);
     this.hasMore = hasMore;
     this.#redraw();
   }
 
-  /** What is loaded, as a file. */
+  /** Returns the loaded rows as the text of a file. */
   text(kind) {
     return kind === "CSV" ? toCSV(this.#columns.filter(({ value }) => value), this.#rows) : toJSON(this.#rows, 2);
   }
@@ -97,7 +97,7 @@ export class DataTable extends HTMLElement {
     const total = this.#rows.length;
     this.status.textContent = this.hasMore ? `${count(total)} loaded, there are more` : counted(total, "row");
     this.all.hidden = !this.hasMore;
-    // Rows are of one height, and how high that is only a row can say.
+    // All rows have the same height, which is measured from one of them.
     if (total && this.#drawn === "") {
       this.#show(0, 1);
       this.#rowHeight = this.body.firstElementChild.getBoundingClientRect().height || this.#rowHeight;
@@ -155,5 +155,5 @@ export class DataTable extends HTMLElement {
 
 customElements.define("data-table", DataTable);
 
-/** A table, made of its settings. */
+/** Creates a table from its settings. */
 export const table = (settings) => new DataTable(settings);

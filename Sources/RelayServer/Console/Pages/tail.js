@@ -1,11 +1,11 @@
-// Tail: changes as they come, each unfolding into what it fired and to whom it went.
+// The Tail page: changes as they come, each with what it fired and where the pushes went.
 import { pause } from "./api.js";
 import { code, fill, h, link, said, when } from "./dom.js";
 import { Journal, standingOf, standings, tally } from "./journal.js";
 import { badge, button, empty, field, filters, head, input, json, load, problem } from "./parts.js";
 import { counted, happened } from "./text.js";
 
-const past = 40; // Changes of the log that are shown to begin with.
+const past = 40; // The number of earlier changes that are shown at the beginning.
 export const tones = { delivered: "good", sent: "accent", waiting: "warn", held: "warn", dead: "bad", leftOut: "note", owed: "accent", cannotTell: "note", seen: "good", folded: "note" };
 
 export async function show(host, context) {
@@ -96,7 +96,7 @@ export async function show(host, context) {
           held = [...held, ...answer.events].slice(-5000);
           tellHeld();
         }
-        // What comes thick and fast is shown a few times a second.
+        // Frequent events are shown only a few times a second.
         if (answer.events.length) await pause(150, signal);
       } catch (error) {
         if (signal.aborted) return;
@@ -109,7 +109,7 @@ export async function show(host, context) {
   }
 }
 
-/** The latest changes of the container, the newest first. */
+/** Returns the latest changes of the container, the newest first. */
 export async function latest({ relay, signal, base }, limit, query) {
   const { changes } = await relay.get(`${base}/changes`, { ...query, limit }, signal);
   return changes.sort((one, other) => (BigInt(one.position) < BigInt(other.position) ? 1 : -1));

@@ -1,19 +1,19 @@
-// How values become texts. Everything here is pure, and what comes from elsewhere stays text.
+// Formats values as texts. All functions are pure.
 
-// Joiners make one picture of several, and forms of letters in scripts that have such: there they are seen.
+// Joiners combine emoji into one picture, and select letter forms in some scripts. There they are visible.
 const joining = ["Arabic", "Syriac", "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Oriya", "Tamil", "Telugu", "Kannada", "Malayalam", "Sinhala"]
   .map((script) => `\\p{Script=${script}}`).join("");
 const joiners = `(?!(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=[${joining}])[\\u200c\\u200d](?=[${joining}]))`;
 
-// Selectors choose another form of what stands before them, of few scripts and of emoji: elsewhere nobody sees them.
+// Variation selectors change the form of the character before them, in a few scripts and for emoji. Elsewhere they are invisible.
 const selectors = "(?!(?<=\\p{Extended_Pictographic})[\\ufe0e\\ufe0f]|(?<=[#*0-9])\\ufe0f(?=\\u20e3)|(?<=\\p{Script=Han})[\\ufe00-\\ufe02\\u{e0100}-\\u{e01ef}]|(?<=\\p{Script=Mongolian})[\\u180b-\\u180d\\u180f]|(?<=[\\u2801-\\u28ff])\\u2800)";
 
-// Characters that nobody sees, or that turn the text around them: controls, marks of direction, invisible ones.
+// Characters that are invisible or change the direction of the text around them: controls, direction marks, and others.
 const hidden = new RegExp(
   `${joiners}${selectors}[\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029\\u2800\\ufff9-\\ufffb\\p{Default_Ignorable_Code_Point}]`, "gu");
 const marks = { "\n": "↵", "\t": "⇥", "\r": "␍" };
 
-/** A text in pieces: what is seen as it is, and a mark for each character that is not. */
+/** Splits a text into pieces: visible text as it is, and a mark for each hidden character. */
 export function pieces(text) {
   const found = [];
   let from = 0;
@@ -27,12 +27,12 @@ export function pieces(text) {
   return found;
 }
 
-/** A text with marks in it, where nothing but text can stand. */
+/** Returns a text with marks for hidden characters, for places that allow only text. */
 export function visible(text) {
   return pieces(text).map(({ text, mark }) => text ?? mark).join("");
 }
 
-/** A long text without its middle; whole characters only. */
+/** Shortens a long text in its middle, without splitting characters. */
 export function shorten(text, limit = 80) {
   if (text.length <= limit) return text;
   const head = Math.ceil((limit - 1) * 0.7);
@@ -42,7 +42,7 @@ export function shorten(text, limit = 80) {
 
 // MARK: JSON
 
-/** JSON with whole numbers as exact as they came, where the browser can tell. */
+/** Parses JSON and keeps large whole numbers exact if the browser supports it. */
 export function parseJSON(text) {
   if (!/\d{16}/.test(text)) return JSON.parse(text);
   return JSON.parse(text, (key, value, context) => {
@@ -52,7 +52,7 @@ export function parseJSON(text) {
   });
 }
 
-/** JSON to be read, or to be sent; characters that nobody sees are escaped. */
+/** Returns JSON to read or to send; hidden characters are escaped. */
 export function toJSON(value, indent) {
   const raw = (key, part) => (typeof part === "bigint" ? JSON.rawJSON?.(String(part)) ?? String(part) : part);
   const text = JSON.stringify(value, raw, indent) ?? "";
@@ -60,14 +60,14 @@ export function toJSON(value, indent) {
   return text.replace(hidden, (found) => (indent && found === "\n" ? found : escaped(found)));
 }
 
-/** A value in a few words: a text as it is, everything else as JSON. */
+/** Returns a short text for a value: a text as it is, everything else as JSON. */
 export function brief(value) {
   return value === undefined ? "" : typeof value === "string" ? value : toJSON(value);
 }
 
 // MARK: Tables as files
 
-/** A table as CSV (RFC 4180). A text that a spreadsheet would take for a formula begins with an apostrophe. */
+/** Returns a table as CSV (RFC 4180). An apostrophe precedes a text that a spreadsheet would take for a formula. */
 export function toCSV(columns, rows) {
   const field = (value) => {
     let text = value === undefined || value === null ? "" : typeof value === "object" ? toJSON(value) : String(value);
@@ -81,7 +81,7 @@ export function toCSV(columns, rows) {
 
 // MARK: Commands
 
-/** A text as one word of a shell. */
+/** Returns a text as one shell word. */
 export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
@@ -90,21 +90,21 @@ export function quoted(text) {
 
 const whole = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 0 });
 
-/** A count. */
+/** Formats a count. */
 export function count(number) {
   return typeof number === "number" || typeof number === "bigint" ? whole.format(number) : "–";
 }
 
-/** A count with its word: 1 push, 2 pushes. */
+/** Formats a count with its word: 1 push, 2 pushes. */
 export function counted(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** What is said of the rest: changes of one subscription, or subscriptions of one user. */
+/** Returns a sentence about what was left out: changes of one subscription, or subscriptions of one user. */
 export const rest = (number, way) => (way === "subscription" ? `${counted(number, "other change")} did not fire it and came less near.`
   : `${counted(number, "other")} of the user's subscriptions did not fire and came less near.`);
 
-/** A measure with as many digits as one reads: 0.04, 1.2, 340. */
+/** Formats a measurement with few digits: 0.04, 1.2, 340. */
 export function measure(number) {
   if (number === null || number === undefined || Number.isNaN(number)) return "–";
   const size = Math.abs(number);
@@ -113,13 +113,13 @@ export function measure(number) {
   return size >= 100 ? whole.format(number) : String(Number(number.toFixed(size < 1 ? 2 : 1)));
 }
 
-/** Milliseconds as people say them. */
+/** Formats milliseconds. */
 export function milliseconds(number) {
   if (number === null || number === undefined) return "–";
   return number < 1000 ? `${measure(number)} ms` : `${measure(number / 1000)} s`;
 }
 
-/** Bytes as people say them. */
+/** Formats a number of bytes. */
 export function bytes(number) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let size = Number(number);
@@ -131,13 +131,13 @@ export function bytes(number) {
   return `${measure(size)} ${units[unit]}`;
 }
 
-/** What a store takes, and the room that is left where that is known: of a server's disk it is not. */
+/** Returns the size of a store, and the free space if it is known; that of a server's disk is not. */
 export function storeSize({ fileBytes, walBytes, freeBytes }) {
   const free = freeBytes === undefined || freeBytes === null ? "" : `, ${bytes(freeBytes)} free`;
   return `${bytes(fileBytes + walBytes)}${free}`;
 }
 
-/** A span of seconds in its largest unit that makes a whole of it. */
+/** Formats a duration in seconds in its largest suitable unit. */
 export function span(seconds) {
   const units = [[86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
   const [size, word] = units.find(([size]) => seconds >= size && (seconds % size === 0 || seconds > size * 3)) ??
@@ -145,7 +145,7 @@ export function span(seconds) {
   return counted(Math.round(seconds / size), word);
 }
 
-/** How long ago, or how soon. */
+/** Returns how long ago a time was, or how soon it will be. */
 export function ago(moment, now = Date.now()) {
   const seconds = Math.round((now - new Date(moment).getTime()) / 1000);
   if (!Number.isFinite(seconds)) return "";
@@ -156,7 +156,7 @@ export function ago(moment, now = Date.now()) {
   return seconds > 0 ? `${amount} ago` : `in ${amount}`;
 }
 
-/** A moment of today as a time, another one with its day. */
+/** Formats a time; a time of another day has its date. */
 export function clock(moment, now = new Date()) {
   const date = new Date(moment);
   if (Number.isNaN(date.getTime())) return "";
@@ -170,37 +170,37 @@ export function clock(moment, now = new Date()) {
 
 const operations = { create: "created", update: "updated", delete: "deleted" };
 
-/** What happened to a record, as the past of the verb. */
+/** Returns the past participle of an operation. */
 export const happened = (operation) => operations[operation] ?? operation ?? "changed";
 
-/** `gatewayHalted` as words: gateway halted. */
+/** Returns `gatewayHalted` as words: gateway halted. */
 export const words = (name) => String(name ?? "").replace(/([a-z])([A-Z])/g, (all, one, other) =>
   `${one} ${other.toLowerCase()}`);
 
-/** How a database is followed, in a word with a tone; nothing where none is. */
+/** Returns the state of following a database as a word with a tone; nothing if there is none. */
 export function followed(following) {
   return following && { word: words(following.state), tone: { well: "good", waiting: "warn", broken: "bad" }[following.verdict] ?? "note" };
 }
 
-/** Why nothing can be added under a name; nothing where it is free. */
+/** Returns why a name cannot be used; nothing if it is free. */
 export function taken(name, rows) {
   return rows.some((row) => row.name === name) ? `There is a source ${name} already: change that one, or give another name.` : undefined;
 }
 
 // MARK: What tables show
 
-/** A list in parts of so many. */
+/** Splits a list into parts of the given size. */
 export function chunks(list, size) {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, index) => list.slice(index * size, (index + 1) * size));
 }
 
-/** Whether a token may still be used, in a word. */
+/** Returns the state of a token in one word. */
 export function tokenStanding({ revokedAt, endsAt }, now = Date.now()) {
   if (revokedAt) return "revoked";
   return endsAt && new Date(endsAt).getTime() <= now ? "ended" : "good";
 }
 
-/** Whether an entry of the audit log has these words in it; each is looked for anywhere, in small or capital letters. */
+/** Returns whether an entry of the audit log contains all the words, regardless of case. */
 export function fits(entry, words) {
   const text = `${entry.caller} ${entry.method} ${entry.path} ${entry.status ?? ""} ${entry.code ?? ""}`.toLowerCase();
   return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));

@@ -1,4 +1,4 @@
-// Users: their devices, their subscriptions with how they fare, their inbox.
+// The Users page: their devices, their subscriptions with their health, their inbox.
 import { code, fill, h, link, said, when } from "./dom.js";
 import { ask, badge, button, dialog, empty, facts, field, filters, head, input, json, load, section, tell } from "./parts.js";
 import { path } from "./route.js";
@@ -70,12 +70,12 @@ async function devices({ relay, base, signal, mayChange }, user, again) {
   }) : h("p", { class: "dim" }, "None: this user gets no push. The application registers a device with tokens/register."));
 }
 
-/** What a subscription watches, in a line. */
+/** Returns what a subscription watches, in one line. */
 export function watches(one) {
   return one.query?.canonicalPredicate || (one.subscriptionType === "zone" ? (one.zoneWide ? "the whole database" : `zone ${one.zoneID?.zoneName ?? one.zoneID ?? ""}`) : "every record");
 }
 
-/** How a subscription fares, in a word. */
+/** Returns the health of a subscription in one word. */
 function healthOf({ disabled, health }) {
   if (disabled) return badge("disabled", "bad");
   if (!health) return "–";
@@ -84,7 +84,7 @@ function healthOf({ disabled, health }) {
   return health.fired ? badge(`fired ${count(health.fired)}`, "good") : badge("never fired");
 }
 
-/** The same in full. */
+/** Returns the health of a subscription in full. */
 function healthFacts({ health }) {
   const last = (event, more) => event && h("span", null, when(event.at), more && [": ", said(more, 400)]);
   return facts(["Fired", `${count(health.fired)} times`], ["Last fired", last(health.lastFired)],
@@ -93,7 +93,7 @@ function healthFacts({ health }) {
     health.undelivered && ["Not delivered", count(health.undelivered.count)], health.undelivered && ["Last not delivered", last(health.undelivered.last, health.undelivered.last?.reason)]);
 }
 
-/** How a question names a subscription: there may be one of the same name in another database. */
+/** Returns the parameters that name a subscription; another database may have one of the same name. */
 const asked = ({ subscriptionID: subscription, database }, user) => ({ subscription, user, database });
 
 async function subscriptions(context, user, again) {
