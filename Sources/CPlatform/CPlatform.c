@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 struct start {
     void (*function)(void *);
@@ -31,4 +32,11 @@ int belfry_thread_start(void (*function)(void *), void *context, const char *nam
     if (code) free(start);
     else pthread_detach(thread);
     return code;
+}
+
+long belfry_send(int socket, const void *bytes, unsigned long count) {
+    ssize_t sent;
+    do sent = send(socket, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent;
 }

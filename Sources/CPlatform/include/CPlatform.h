@@ -9,3 +9,7 @@ int belfry_thread_start(void (*function)(void *context), void *context, const ch
 static inline void belfry_prefetch(const void *address) {
     __builtin_prefetch(address, 1);
 }
+
+/// Sends what the socket takes at once, without waiting and without a signal. Returns the number of
+/// bytes, or -1 with the reason in errno.
+long belfry_send(int socket, const void *bytes, unsigned long count);

@@ -26,6 +26,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     let access: LiveAccess
     private let hub: LoopHub
     var context: ChannelHandlerContext?
+    private var direct = DirectWrites()
     var messages = WebSocketReader(most: LiveSession.frameBytes)
     /// Bytes that came while it was not known whose they were.
     private var strange = 0
@@ -72,6 +73,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        direct = DirectWrites(of: context)
         hub.add(self)
         context.read()
     }
@@ -204,6 +206,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Sends a frame of the protocol's own, past what waits.
     private func write(_ control: ByteBuffer) {
+        direct.noteQueue()
         context?.writeAndFlush(wrapOutboundOut(control), promise: nil)
         bound()
     }
@@ -220,6 +223,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         if bytes > 0 {
             pulse.spoke = hub.loop.now
             taking.take(at: pulse.spoke)
+            direct.noteQueue()
             context.flush()
         }
         isWriting = false
@@ -263,7 +267,9 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             // Nothing waits, which is so for nearly all of those who are told the same.
             pulse.spoke = hub.turn
             taking.take(at: pulse.spoke)
-            context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+            if let rest = direct.send(bytes, of: context.channel) {
+                context.writeAndFlush(wrapOutboundOut(rest), promise: nil)
+            }
             if context.channel.isWritable { return }
         } else {
             queue(bytes)

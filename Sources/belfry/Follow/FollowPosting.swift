@@ -170,7 +170,3 @@ struct FollowPosting: Sendable {
         }
     }
 }
-    /// Returns the rows of each request.
-    private static func parts(of rows: [FollowedRow]) -> [[PostedRow]] {
-        var parts: [[PostedRow]] = []
-        var part: [PostedRow] = []

@@ -1,0 +1,53 @@
+import NIOCore
+import NIOSSL
+import Platform
+
+/// Writes to a connection past its channel, while the channel has nothing of its own to write.
+///
+/// A change that ten thousand clients are told is as many writes. The channel's pipeline and queue
+/// cost as much processor time for each as all else that the relay does for it outside of the
+/// kernel.
+struct DirectWrites {
+    /// `nil` if bytes have to go through the channel, because TLS encrypts them there.
+    private let socket: SocketHandle?
+    /// Whether the channel may still have bytes that must be sent first.
+    private var mayHaveQueue = true
+
+    /// Creates the writes of a connection that is not open yet.
+    init() { socket = nil }
+
+    /// Creates the writes of the connection that `context` belongs to.
+    init(of context: ChannelHandlerContext) {
+        let pipeline = context.pipeline.syncOperations
+        let isEncrypted = (try? pipeline.context(handlerType: NIOSSLServerHandler.self)) != nil
+        let handle = try? pipeline.withUnsafeTransportIfAvailable { (handle: CInt) in handle }
+        socket = isEncrypted ? nil : handle.map { SocketHandle($0) }
+    }
+
+    /// Notes that the channel has been given bytes.
+    mutating func noteQueue() { mayHaveQueue = true }
+
+    /// Sends what the connection takes at once; on its event loop.
+    ///
+    /// - Returns: The bytes that must be given to the channel; `nil` if all have been sent.
+    mutating func send(_ bytes: ByteBuffer, of channel: any Channel) -> ByteBuffer? {
+        // A channel that has closed its socket is no longer active, from the same turn on.
+        guard let socket, channel.isActive, !hasQueue(channel) else {
+            mayHaveQueue = true
+            return bytes
+        }
+        let count = socket.send(bytes.readableBytesSpan)
+        guard count < bytes.readableBytes else { return nil }
+        mayHaveQueue = true
+        var rest = bytes
+        rest.moveReaderIndex(forwardBy: count)
+        return rest
+    }
+
+    private mutating func hasQueue(_ channel: any Channel) -> Bool {
+        guard mayHaveQueue else { return false }
+        let queued = try? channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)
+        mayHaveQueue = queued != 0
+        return mayHaveQueue
+    }
+}
