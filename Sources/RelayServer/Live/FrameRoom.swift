@@ -1,15 +1,16 @@
 import RelayModel
 import Synchronization
 
-/// Bounds what all sockets hold of frames that have come, in part or waiting to be worked.
+/// Bounds the frames that all sockets hold: partly received ones, and those that wait to be worked.
 ///
-/// One may hold some megabytes, for as long as its client likes, and thousands may be there. It is
-/// as for bodies: one container gets the half, and the last of it is for what is short. All of whom
-/// it is not known who they are get the half too, or whoever likes could have it all.
+/// A socket may hold some megabytes for as long as its client likes, and there may be thousands of
+/// sockets. The rules are those for bodies: one container gets at most half of the room, and the
+/// last eighth is for short frames. All clients that are not identified yet get half together;
+/// otherwise they could take it all.
 ///
-/// Concurrency: a lock around numbers; nobody is called while it is held.
+/// Concurrency: a lock around numbers; no other code is called while it is held.
 final class FrameRoom: Sendable {
-    /// What each socket holds without being counted.
+    /// The bytes that each socket may hold without being counted.
     static let free = 4096
 
     /// What one socket has taken.
@@ -20,7 +21,7 @@ final class FrameRoom: Sendable {
 
     private struct Budget {
         var all: BodyBudget
-        /// Of strangers, besides.
+        /// The budget of unidentified clients, which `all` counts too.
         var strangers: BodyBudget
 
         mutating func take(_ bytes: Int, for container: ContainerKey?) -> Bool {
@@ -46,9 +47,9 @@ final class FrameRoom: Sendable {
             Budget(all: BodyBudget(room: room), strangers: BodyBudget(room: room / 2)))
     }
 
-    /// Notes what a socket holds now, of which container, where that is known.
+    /// Notes how much a socket holds now, and for which container, if that is known.
     ///
-    /// - Returns: whether there is room for it; if not, nothing is taken any more.
+    /// - Returns: Whether there is room for it; if not, the socket's room is given back.
     func set(_ part: inout Part, to held: Int, of container: ContainerKey?) -> Bool {
         let bytes = max(0, held - Self.free)
         guard bytes != part.bytes || bytes > 0 && container != part.container else { return true }
@@ -66,6 +67,6 @@ final class FrameRoom: Sendable {
         }
     }
 
-    /// The bytes that are held, without what is not counted.
+    /// The bytes that are held, without the uncounted bytes of each socket.
     var bytes: Int { budget.withLock { $0.all.used } }
 }

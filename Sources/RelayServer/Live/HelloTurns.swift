@@ -2,13 +2,12 @@ import NIOCore
 import RelayModel
 import Synchronization
 
-/// Bounds how many of those who say `hello` over sockets are judged at a time; the others wait, in
-/// the order in which they came.
+/// Bounds how many `hello` frames of sockets are judged at a time; the others wait in order.
 ///
-/// Each keeps some ten kilobytes while it is judged, and little while it waits: where ten thousand
-/// come back at once, to judge them all together would take no less time.
+/// A client takes some ten kilobytes while it is judged, and little while it waits. If ten thousand
+/// clients come back at once, judging them all together would take just as long.
 ///
-/// Concurrency: a lock around the line; nobody is resumed while it is held.
+/// Concurrency: a lock around the line; no continuation is resumed while it is held.
 final class HelloTurns: Sendable {
     private struct State {
         var free: Int
@@ -21,7 +20,7 @@ final class HelloTurns: Sendable {
         state = Mutex(State(free: count))
     }
 
-    /// Returns once it is one's turn, which is to be given back.
+    /// Waits for a turn, which the caller has to give back.
     func take() async {
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state -> Bool in
@@ -36,10 +35,13 @@ final class HelloTurns: Sendable {
         }
     }
 
-    /// The same, unless `isGone` says by then that nobody waits for it any more: where thousands
-    /// come back at once many do so anew before they have been judged.
+    /// Waits for a turn, unless `isGone` returns true by then.
     ///
-    /// - Throws: ``LiveEnd`` in that case, which nobody hears; there is no turn to give back then.
+    /// If thousands of clients come back at once, many of them connect again before they have been
+    /// judged.
+    ///
+    /// - Throws: ``LiveEnd`` if the client has gone; then it is not sent, and there is no turn to
+    ///   give back.
     func take(unless isGone: () -> Bool) async throws(LiveEnd) {
         await take()
         guard isGone() else { return }
@@ -47,7 +49,7 @@ final class HelloTurns: Sendable {
         throw LiveEnd(.goingAway, APIError(.badRequest, "the client has gone"))
     }
 
-    /// Gives a turn back, to the next who waits.
+    /// Gives a turn back, to the next waiter.
     func give() {
         let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
             let next = state.line.popFirst()
@@ -57,6 +59,6 @@ final class HelloTurns: Sendable {
         next?.resume()
     }
 
-    /// How many wait.
+    /// The number of waiters.
     var waiting: Int { state.withLock { $0.line.count } }
 }

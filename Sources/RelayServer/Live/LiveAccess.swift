@@ -6,7 +6,7 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// What all ways in have in common: who comes in, and what a client says.
+/// What all kinds of live connections share: the admission of clients, and the limits on them.
 final class LiveAccess: Sendable {
     let bounds: LiveBounds
     let engine: LiveEngine
@@ -18,23 +18,23 @@ final class LiveAccess: Sendable {
     let indexes: IndexDirectory
     let accounts: LiveAccounts
     let inboxes: any InboxRegistry
-    /// Which devices are connected.
+    /// The devices that are connected.
     let presence: LivePresence
-    /// The store's mark, as tokens have it.
+    /// The store's mark in tokens.
     let store: String
     let storeIdentity: UUIDBytes
     let identifiers: RandomIdentifiers
-    /// Those who are answered over HTTP.
+    /// The clients that are answered over HTTP.
     let streams = StreamHubs()
-    /// Those who listen by `EventSource`.
+    /// The sessions of `EventSource` clients.
     let held: HeldSessions
-    /// What waits to be taken by all of them.
+    /// The bytes that all clients together leave untaken.
     let backlog = LiveBacklog()
-    /// What has come over sockets and is not worked.
+    /// The frames that sockets hold and that have not been worked.
     let frames = FrameRoom()
-    /// Who is judged, of those who say `hello` at the same time.
+    /// The turns in which the `hello` frames of sockets are judged.
     let turns = HelloTurns()
-    /// Who is not let in.
+    /// The counters of refused clients.
     let refusals: LiveRefusals
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
@@ -43,14 +43,14 @@ final class LiveAccess: Sendable {
         var lastClient: UInt64 = 0
         var counts: [Holder: Int] = [:]
         var containers: [ContainerKey: Int] = [:]
-        /// All connections, streams and polls.
+        /// The number of connections, streams and polls.
         var count = 0
         var newcomers = LiveNewcomers()
-        /// Those who are answered over HTTP, with the end of the user token that they were told of.
+        /// The streams, with the end of the user token that each client was told of.
         var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub, notice: TokenNotice)] = [:]
         var revocations = LiveRevocations()
 
-        /// Takes out the streams of those who fit.
+        /// Removes and returns the streams of matching identities.
         mutating func takeStreams(
             where fits: (LiveIdentity) -> Bool
         ) -> [(number: UInt64, hub: StreamHub)] {
@@ -60,7 +60,7 @@ final class LiveAccess: Sendable {
         }
     }
 
-    /// Whose connections are counted together.
+    /// A user in a container, whose connections are counted together.
     private struct Holder: Hashable {
         let container: ContainerKey
         let user: UserID
@@ -98,7 +98,7 @@ final class LiveAccess: Sendable {
         self.now = now
     }
 
-    /// A number that no client had before.
+    /// Returns a number that no client had before.
     func nextClient() -> UInt64 {
         state.withLock { state in
             state.lastClient += 1
@@ -106,9 +106,9 @@ final class LiveAccess: Sendable {
         }
     }
 
-    /// Lets a page in by the origin that its browser names.
+    /// Admits a page by the origin that its browser names.
     ///
-    /// - Throws: 403 for a page that the configuration does not name.
+    /// - Throws: 403 for a page that the configuration does not allow.
     func admit(origin: String?) throws(APIError) {
         guard !bounds.admits(origin: origin) else { return }
         refusals.count(.origin)
@@ -120,7 +120,7 @@ final class LiveAccess: Sendable {
 
     // MARK: Hello
 
-    /// Who says `hello`, by what it brings or the head of its request did.
+    /// Authenticates a client by the credentials in its `hello` or in the head of its request.
     ///
     /// - Throws: ``LiveEnd``.
     func identity(
@@ -148,7 +148,7 @@ final class LiveAccess: Sendable {
         return try identity(hello, admission, request)
     }
 
-    /// Who it is whom the head of a request has made known, with what `hello` says besides.
+    /// Returns the identity of an admitted request, with the details that `hello` adds.
     func identity(
         _ hello: JSONReader, _ admission: HeadAdmission, _ request: RelayRequest
     ) throws -> (LiveIdentity, welcome: JSONObject) {
@@ -188,21 +188,21 @@ final class LiveAccess: Sendable {
         return welcome
     }
 
-    /// Counts a connection that the relay ends, by the code with which it does.
+    /// Counts a connection that the relay ends, by its code.
     func count(_ end: LiveEnd) { refusals.count(ended: end) }
 
-    /// Counts a stream that is over, if it was the relay that ended it and nobody has counted that.
+    /// Counts a stream that has ended, if the relay ended it and has not counted that yet.
     func count(_ stream: StreamHub) {
         if let end = stream.cause { count(end) }
     }
 
     // MARK: How often
 
-    /// Counts what a client asks over its connection, as a request of its user and with its key.
+    /// Counts a request over a client's connection, for its user and key.
     ///
-    /// - Throws: 429 if they come too often.
+    /// - Throws: 429 if requests come too often.
     func use(_ identity: LiveIdentity, countsKey: Bool = true) async throws {
-        // By the rates as they are, and not as they were when it came.
+        // By the current rates, which may have changed since the client connected.
         let settings = try await clients.registry.settings(of: identity.settings.key)
         if countsKey { try turnstile.use(key: identity.keyID, of: settings) }
         if identity.namesUser { try turnstile.use(user: identity.user, of: settings) }
@@ -210,9 +210,9 @@ final class LiveAccess: Sendable {
 
     // MARK: How many
 
-    /// Counts one of `container` who begins a connection or a stream, and is known.
+    /// Counts an authenticated client of `container` that begins a connection or a stream.
     ///
-    /// - Throws: ``LiveEnd`` with when to come back.
+    /// - Throws: ``LiveEnd`` with the time to come back.
     func arrive(of container: ContainerKey) throws(LiveEnd) {
         let (moment, most) = (now(), bounds.hellosPerSecond)
         let wait = state.withLock {
@@ -229,7 +229,8 @@ final class LiveAccess: Sendable {
 
     /// Takes a place for a connection of the user.
     ///
-    /// - Throws: ``LiveEnd`` if the relay, the container or the user has as many as there may be.
+    /// - Throws: ``LiveEnd`` if the relay, the container or the user has the maximum number of
+    ///   connections.
     func enter(_ identity: LiveIdentity) throws(LiveEnd) {
         let holder = identity.isServer ? nil : Holder(identity)
         let container = identity.settings.key
@@ -253,7 +254,7 @@ final class LiveAccess: Sendable {
         throw bounds.end(refusing: refusal)
     }
 
-    /// Gives the place back.
+    /// Gives the place of a connection back.
     func leave(_ identity: LiveIdentity) {
         let holder = identity.isServer ? nil : Holder(identity)
         let container = identity.settings.key
@@ -269,16 +270,16 @@ final class LiveAccess: Sendable {
 
     // MARK: Streams
 
-    /// How much has been revoked; to be asked before it is asked whether somebody may come in.
+    /// The number of revocations so far; ask for it before you check whether a client may connect.
     var revocations: UInt64 { state.withLock { $0.revocations.count } }
 
-    /// What ends one who is in since, and may have been let in while it was revoked; `nil` for
-    /// nothing.
+    /// Returns the end of a client that was revoked while it was being admitted; `nil` if it may
+    /// stay.
     func end(of identity: LiveIdentity, since mark: UInt64) -> LiveEnd? {
         state.withLock { $0.revocations.end(of: identity, since: mark) }
     }
 
-    /// Notes that a stream that is noted is of this identity now.
+    /// Updates the identity of a stream.
     func renew(stream number: UInt64, of identity: LiveIdentity) {
         state.withLock { $0.streams[number]?.identity = identity }
     }
@@ -291,7 +292,7 @@ final class LiveAccess: Sendable {
         }
     }
 
-    /// Whether a stream is noted, and has not been ended.
+    /// Returns whether a stream is noted and has not been ended.
     func knows(stream number: UInt64) -> Bool {
         state.withLock { $0.streams[number] != nil }
     }
@@ -301,7 +302,7 @@ final class LiveAccess: Sendable {
         state.withLock { $0.streams[number] = nil }
     }
 
-    /// Ends the streams of those whose right to be here has ended.
+    /// Ends the streams and polls that depend on what was revoked.
     func end(_ revocation: Revocation) {
         let ending = state.withLock { state in
             state.revocations.note(revocation)
@@ -311,8 +312,9 @@ final class LiveAccess: Sendable {
         streams.endPolls(revocation)
     }
 
-    /// Looks at the clock, every few seconds: ends the streams whose user tokens have ended, tells
-    /// those whose are about to, and says now and then how far everything has been told.
+    /// Does the periodic work of streams, every few seconds: ends those whose user tokens have
+    /// ended, warns those whose tokens are about to end, and sometimes sends how far everything has
+    /// been told.
     func look(at moment: Timestamp, beats: Bool) async {
         endStreams(.tokenEnded) { $0.endsAt.map { $0 <= moment } ?? false }
         notice(at: moment)
@@ -321,12 +323,12 @@ final class LiveAccess: Sendable {
         await engine.beat(state.withLock { Array($0.streams.keys) })
     }
 
-    /// Ends the streams of those who fit, by a last frame that says why.
+    /// Ends the streams of matching identities, each with a last frame that says why.
     private func endStreams(_ end: LiveEnd, where fits: (LiveIdentity) -> Bool) {
         endStreams(where: fits, saying: { _ in end })
     }
 
-    /// Ends the streams of those who fit, each by a last frame of its own.
+    /// Ends the streams of matching identities, with a last frame that may differ for each.
     func endStreams(
         where fits: (LiveIdentity) -> Bool = { _ in true }, saying end: (UInt64) -> LiveEnd
     ) {
@@ -368,9 +370,9 @@ final class LiveAccess: Sendable {
 
     // MARK: Queries
 
-    /// Reads queries with what the container knows now.
+    /// Returns a reader of queries for the container's current schema.
     func reading(for identity: LiveIdentity) async throws -> LiveQueryReading {
-        // Asked for first: what is read under a schema that changes meanwhile is not taken.
+        // The version comes first: queries read under a schema that changes meanwhile are refused.
         let version = await engine.schema(of: identity.settings.key)
         let schema = try await shadow.schema(of: identity.settings.key)
         form.note(schema, of: identity.settings.key)
@@ -380,7 +382,7 @@ final class LiveAccess: Sendable {
             bodies: clients.bodies, keepsInbox: keepsInbox(identity.settings.key))
     }
 
-    /// Says whether a container keeps notifications, each time that it is asked.
+    /// Returns a function that says whether a container keeps notifications at the moment.
     func keepsInbox(_ key: ContainerKey) -> @Sendable () async throws -> Bool {
         { [clients] in try await clients.registry.settings(of: key).keepsInbox }
     }

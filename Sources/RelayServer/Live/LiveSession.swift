@@ -3,19 +3,19 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// One client's talk with the relay, whatever it comes over: what it says is worked in order.
+/// The conversation with one client over any kind of connection; its frames are worked in order.
 final class LiveSession: Sendable {
-    /// Bytes of one frame.
+    /// The maximum number of bytes in a frame.
     static let frameBytes = 1024 * 1024
 
     private struct State {
         var identity: LiveIdentity?
-        /// The API token that `hello` brought: frames that renew the user's do not repeat it.
+        /// The API token from `hello`, because frames that renew the user token do not repeat it.
         var apiToken: String?
         var isOver = false
-        /// What tells the client of its user's inbox.
+        /// The feed of the user's inbox, if the client asked for it.
         var feed: InboxFeed?
-        /// What its queries are charged, by their names; those of most cost nothing.
+        /// The charges of its queries, by their names; most queries are free.
         var charges: [String: LiveAccounts.Entry] = [:]
     }
 
@@ -32,10 +32,10 @@ final class LiveSession: Sendable {
         self.head = head
     }
 
-    /// Who it is, once that is known.
+    /// The client's identity, once it is known.
     var identity: LiveIdentity? { state.withLock { $0.identity } }
 
-    /// Ends it: the engine forgets the client.
+    /// Ends the session; the engine forgets the client.
     func end() {
         let (identity, feed, charges) = state.withLock { state in
             defer {
@@ -52,7 +52,7 @@ final class LiveSession: Sendable {
         Task { [access, number] in await access.engine.disconnect(number) }
     }
 
-    /// Has a stream's client that fell behind told from the log what happened since.
+    /// Makes a stream's client catch up from the log after it has fallen behind.
     func lag(at hub: StreamHub) {
         hub.lag { [access, number] lag, untold in
             Task { await access.engine.fallBehind(number, at: lag, untold: untold) }
@@ -63,10 +63,10 @@ final class LiveSession: Sendable {
 
     // MARK: Frames
 
-    /// Works one frame of the client's, which counts as a request unless it came as one that
-    /// `isCounted`.
+    /// Works one frame of the client; it counts as a request, unless `isCounted` says that the
+    /// request that brought it has been counted.
     ///
-    /// - Throws: ``LiveEnd`` if the connection ends with it.
+    /// - Throws: ``LiveEnd`` if the frame ends the connection.
     func take(_ text: [UInt8], isCounted: Bool = false) async throws(LiveEnd) {
         let reader: JSONReader
         let type: String
@@ -92,7 +92,7 @@ final class LiveSession: Sendable {
         case "bye": throw LiveEnd(.done, APIError(.badRequest, "the client said goodbye"))
         case "hello":
             throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was said before"))
-        // What a later version may say is no fault.
+        // Unknown types are ignored, because a later version may have them.
         default: break
         }
     }
@@ -127,7 +127,7 @@ final class LiveSession: Sendable {
         }
     }
 
-    /// Lets a client in who is known; `welcome` is told first.
+    /// Admits an authenticated client; `welcome` is sent first.
     func begin(as identity: LiveIdentity, _ welcome: LiveFrame?) async throws(LiveEnd) {
         try access.enter(identity)
         let isOver = state.withLock { state in
@@ -138,15 +138,15 @@ final class LiveSession: Sendable {
         await access.engine.connect(
             number, at: hub, of: identity.settings.key, as: identity.reader,
             on: identity.device)
-        // Its end, had it come meanwhile, may have been heard before the beginning.
+        // If the session has ended meanwhile, the engine may have been told of that too early.
         guard !state.withLock({ $0.isOver }) else {
             return await access.engine.disconnect(number)
         }
         if let welcome { hub.post([.send(number, [welcome])]) }
     }
 
-    /// Lets another token of the same user take the place of the one before, which stays good until
-    /// its own end where the other one is refused.
+    /// Replaces the user token by another one of the same user; if that is refused, the old one
+    /// remains valid until its own end.
     private func renew(
         _ reader: JSONReader, _ identity: LiveIdentity
     ) async throws(LiveEnd) {
@@ -175,9 +175,9 @@ final class LiveSession: Sendable {
 
     // MARK: Sets
 
-    /// Takes a set, or says why not; one that came with `hello` counts with that.
+    /// Applies a set, or sends why it is refused; a set in `hello` is not counted as a request.
     ///
-    /// - Returns: whether it was taken.
+    /// - Returns: Whether the set was applied.
     @discardableResult
     func declare(
         _ reader: JSONReader, _ identity: LiveIdentity, counts: Bool = false
@@ -212,8 +212,8 @@ final class LiveSession: Sendable {
             "type", "version", "queries", "base", "add", "update", "remove", "ifExists",
         ])
         let edit = try LiveSetEdit(reader, current: current)
-        // To read them is what they would cost, and each may have an error in the answer; of each
-        // list there may be as many.
+        // Reading the queries is what costs time, and each may add an error to the answer. The list
+        // of queries and the list of removals may have the same length.
         let count = max(edit.queries.count, edit.removed?.count ?? 0)
         guard count <= 2 * access.bounds.queriesPerSet else { throw tooMany(count) }
         let known = await access.engine.queries(of: number)
@@ -237,8 +237,7 @@ final class LiveSession: Sendable {
             "queries: \(count) in one set; allowed are \(access.bounds.queriesPerSet)")
     }
 
-    /// Takes what queries that go are charged out of the accounts, so that what comes in their
-    /// places is weighed without them.
+    /// Removes the charges of queries that end, so that their replacements are judged without them.
     private func discharge(_ goes: (String) -> Bool) -> [String: LiveAccounts.Entry] {
         let going = state.withLock { state in
             let going = state.charges.filter { goes($0.key) }
@@ -249,7 +248,7 @@ final class LiveSession: Sendable {
         return going
     }
 
-    /// Notes what is charged already, to be given back at the end.
+    /// Notes charges that have been entered, so that they are given back at the end.
     private func charge(_ charges: [String: LiveAccounts.Entry]) {
         let isOver = state.withLock { state in
             if !state.isOver { state.charges.merge(charges) { _, new in new } }
@@ -258,10 +257,10 @@ final class LiveSession: Sendable {
         if isOver { access.accounts.leave(charges.values) }
     }
 
-    /// What its queries are charged.
+    /// The charges of its queries.
     var charges: [String: LiveAccounts.Entry] { state.withLock { $0.charges } }
 
-    /// Charges what another session of the client was charged for the same queries.
+    /// Takes over the charges of the same queries from another session of the client.
     func take(_ charges: [String: LiveAccounts.Entry]) {
         access.accounts.enter(charges.values)
         charge(charges)
@@ -274,8 +273,8 @@ final class LiveSession: Sendable {
         var declared: [DeclaredQuery] = []
         var faults: [JSONValue] = []
         for (index, (json, path, place)) in edit.queries.enumerated() {
-            // A set of the longest conditions takes seconds to read, in which others have their
-            // turns.
+            // Reading a set of the longest conditions takes seconds, during which other work has
+            // its turns.
             if index > 0 { await Task.yield() }
             do {
                 let (query, charge) = try await reading.declared(json, path: path)
@@ -285,7 +284,7 @@ final class LiveSession: Sendable {
                         known, path: path)
                 else { continue }
                 declared.append(query)
-                // At once, so that the next of the set is weighed beside it.
+                // Charged at once, so that the next query of the set is judged in addition to it.
                 if let charge {
                     access.accounts.enter([charge])
                     charges[query.id] = charge
@@ -316,14 +315,14 @@ final class LiveSession: Sendable {
         }
         let count = edit.count(after: declared, known)
         guard count <= access.bounds.queriesPerSet else { throw tooMany(count) }
-        // What is complete is as of now, and not of what has been followed by chance.
+        // A complete set is as of now, and not as of the position that happens to be followed to.
         try await access.engine.reachHead()
         try await declare(
             LiveSet(version: version, declared, removing: edit.removed, under: reading.version),
             identity)
     }
 
-    /// Takes an edit whole, and follows the inbox if it asks for that.
+    /// Applies an edit as a whole, and begins the inbox feed if the edit asks for it.
     func declare(_ set: LiveSet, _ identity: LiveIdentity) async throws {
         let former = feed
         if let former, former.isOver { await access.engine.end(inbox: former.id, of: number) }
@@ -340,7 +339,7 @@ final class LiveSession: Sendable {
         await feed.begin()
     }
 
-    /// What tells the client of its user's inbox, if it asked for that.
+    /// The feed of the user's inbox, if the client asked for it.
     var feed: InboxFeed? { state.withLock { $0.feed } }
 
     private func follow(_ feed: InboxFeed?) {

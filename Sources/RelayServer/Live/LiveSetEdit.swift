@@ -1,27 +1,27 @@
 import Live
 import RelayModel
 
-/// What a `set` says is to be done.
+/// What a `set` frame changes.
 struct LiveSetEdit {
-    /// Where a query stands in it.
+    /// The list in which a query occurs.
     enum Place {
-        /// The query is in a list of all.
+        /// The complete list of queries.
         case listed
-        /// The query is new: it may not be there yet.
+        /// The list of new queries, which must not exist yet.
         case added
-        /// The query is declared again: it must be there.
+        /// The list of queries that are declared again, which must exist.
         case updated
     }
 
-    /// The queries, and where they stand.
+    /// The queries, with the lists in which they occur.
     private(set) var queries: [(json: JSONValue, path: String, place: Place)] = []
-    /// The names of those that go; `nil` ends all others.
+    /// The names of the queries that end; `nil` ends all others.
     private(set) var removed: [String]?
     private let refusesSame: Bool
 
-    /// Reads the whole list, or an edit of the version in force.
+    /// Parses the complete list, or an edit of the current version.
     ///
-    /// - Throws: `JSONContractError`; 409 if the edit is of another version.
+    /// - Throws: `JSONContractError`; 409 if the edit is based on another version.
     init(_ reader: JSONReader, current: Int64) throws {
         enum Existing: String, CaseIterable { case keep, error }
         refusesSame = try reader.choice("ifExists", as: Existing.self) == .error
@@ -45,7 +45,7 @@ struct LiveSetEdit {
         removed = try reader.strings("remove") ?? []
     }
 
-    /// Whether a query of a set says its own name; the name of another one is its fingerprint.
+    /// Returns whether a query names itself; otherwise its name is its fingerprint.
     static func isNamed(_ json: JSONValue) -> Bool {
         guard case .object(let object) = json else { return false }
         switch object["id"] {
@@ -54,11 +54,10 @@ struct LiveSetEdit {
         }
     }
 
-    /// Refuses what is there already, and what is to be declared anew and is not there.
+    /// Checks a query against the existing ones.
     ///
-    /// - Returns: Whether it is to be shown; one without a name that is there already changes
-    ///   nothing.
-    /// - Throws: 404 or 409.
+    /// - Returns: Whether to declare it; an unnamed query that exists already changes nothing.
+    /// - Throws: 404 for an update of a missing query, or 409 for one that exists already.
     func admits(
         _ query: DeclaredQuery, isNamed: Bool, as place: Place, among others: [DeclaredQuery],
         _ known: [String: LiveQuery], path: String
@@ -90,7 +89,7 @@ struct LiveSetEdit {
         return true
     }
 
-    /// Whether the query of this name goes, or is declared anew.
+    /// Returns whether the query of this name is removed or declared again.
     func ends(_ name: String) -> Bool {
         guard let removed else { return true }
         return removed.contains(name)
@@ -100,7 +99,7 @@ struct LiveSetEdit {
             }
     }
 
-    /// How many queries of notifications there will be.
+    /// Returns the number of queries of notifications after the edit.
     func inboxes(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
         var kinds = removed == nil ? [:] : known.mapValues(\.kind)
         for name in removed ?? [] { kinds[name] = nil }
@@ -108,7 +107,7 @@ struct LiveSetEdit {
         return kinds.values.count { $0 == .notifications }
     }
 
-    /// How many queries there will be.
+    /// Returns the number of queries after the edit.
     func count(after declared: [DeclaredQuery], _ known: [String: LiveQuery]) -> Int {
         let names = Set(declared.map(\.id))
         guard let removed else { return names.count }

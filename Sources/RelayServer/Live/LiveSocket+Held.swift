@@ -2,11 +2,12 @@ import NIOCore
 import RelayModel
 import Storage
 
-/// What a connection holds of what has come, and who ends it from outside.
+/// What a connection holds of received frames, and how it ends from outside.
 extension LiveSocket {
-    /// Notes how much is held of frames, and ends the connection if there is no room for it.
+    /// Notes how many bytes of frames are held, and ends the connection if there is no room for
+    /// them.
     func noteHeld() {
-        // Of whoever is told to go it is not counted, and so not kept.
+        // A connection that is closing is not counted, so its frames are not kept.
         if isClosing { messages.drop(beyond: FrameRoom.free) }
         guard context != nil, !isClosing else { return }
         let bytes = messages.pending + inbox.reduce(working ?? 0) { $0 + $1.count }
@@ -19,12 +20,13 @@ extension LiveSocket {
                     .tryAgainLater, "there is no memory for these frames now", retryAfter: 5)))
     }
 
-    /// Gives back what is held.
+    /// Gives the room of the held frames back.
     func forgetHeld() { _ = access.frames.set(&held, to: 0, of: nil) }
 
-    /// A client that says no more has gone: it could not even answer a close (RFC 6455, §7.1.1).
+    /// Closes the connection if the client will send nothing more, because it could not even answer
+    /// a close frame (RFC 6455, §7.1.1).
     ///
-    /// The listener leaves half a connection open, for the sake of HTTP.
+    /// The listener keeps half-closed connections open, for HTTP.
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case ChannelEvent.inputClosed? = event as? ChannelEvent {
             context.close(promise: nil)

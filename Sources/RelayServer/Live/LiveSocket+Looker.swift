@@ -2,16 +2,16 @@ import Live
 import RelayModel
 
 extension LiveSocket {
-    /// Who looks, and with what.
+    /// The reader and the device behind a connection.
     struct Looker {
         let reader: LiveReader
         let device: DeviceID?
     }
 
-    /// Who looks; `nil` as long as that is not known.
+    /// The reader and device; `nil` until the client is authenticated.
     ///
-    /// Then nothing may be told but what everybody may know: a client joins its groups while the
-    /// `hello` that brings its set is still worked.
+    /// Until then it may be sent only what everybody may see: a client joins groups while the
+    /// `hello` with its set is still being worked.
     var looker: Looker? {
         if known == nil {
             known = session.identity.map { Looker(reader: $0.reader, device: $0.device) }

@@ -2,9 +2,9 @@ import Live
 import NIOCore
 import RelayModel
 
-/// What a connection proves for its device: that it was told, and heard it.
+/// The proof, for a device, that its connection was sent changes and that the client read them.
 extension LiveSocket {
-    /// Begins to prove what the client's device is told, if it is one.
+    /// Begins the proof, if the client belongs to a device.
     func beginProof(_ identity: LiveIdentity) {
         guard proof == nil, let context, !isClosing,
             let place = LivePresence.Place(identity)
@@ -14,7 +14,7 @@ extension LiveSocket {
         proof = LiveProof(of: place, number, to: access.presence)
         access.presence.enter(place, number) { [engine = access.engine] questions in
             Task {
-                // Everything that tells of these changes has been posted then.
+                // By then everything about these changes has been posted.
                 let last = questions.map(\.position).max() ?? .start
                 guard (try? await engine.reach(last)) != nil else { return }
                 loop.execute { here.value.prove(questions) }
@@ -27,13 +27,13 @@ extension LiveSocket {
         ping(proof?.ask(questions, isTellingInbox: session.feed != nil))
     }
 
-    /// Notes that the client is being told of changes.
+    /// Notes that the client is being sent these changes.
     func note(told positions: [LogPosition]) {
         guard proof != nil else { return }
         ping(proof?.note(told: positions))
     }
 
-    /// Asks for the answer that proves what was sent before it.
+    /// Sends a ping whose answer proves everything that was sent before it.
     private func ping(_ bytes: [UInt8]?) {
         guard let bytes, !isClosing else { return }
         queue(LoopSockets.control(0x89, bytes))

@@ -6,12 +6,13 @@ extension LiveSocket {
     /// Queues a frame for this client alone.
     func send(_ frame: LiveFrame) {
         guard !isClosing else { return }
-        // It would say that everything had been sent.
+        // Its answer to a fence would wrongly say that everything had been sent.
         if let lagging, frame.type == "fenced" { return fallBehind(at: lagging, untold: [frame]) }
         outbox.append(own: frame)
     }
 
-    /// Has the engine know that the client fell behind, and what it was not sent for that.
+    /// Tells the engine that the client fell behind, and which answers it was not sent because of
+    /// that.
     func fallBehind(at lag: LiveLag, untold fences: [LiveFrame] = []) {
         Task { [engine = access.engine, number] in
             await engine.fallBehind(number, at: lag, untold: fences)
@@ -24,18 +25,20 @@ extension LiveSocket {
         outbox.append(result)
     }
 
-    /// Has a mark reached once the connection has taken what is queued.
+    /// Reaches a mark once the connection has taken what is queued before it.
     func mark(_ mark: LiveMark) {
         guard !isClosing else { return }
         outbox.append(mark)
     }
 
-    /// What a socket may leave untaken without being counted: what a catching-up usually is.
+    /// The bytes that a socket may leave untaken without being counted; catching up usually needs
+    /// less.
     private static let uncounted = 1024 * 1024
 
-    /// Tells the others how much of its own waits, and ends somebody if that is too much in all.
+    /// Reports how much waits for this client alone, and ends a connection if the total is too
+    /// much.
     ///
-    /// What is told to all members of a group is one text for all, and does not count.
+    /// Frames for all members of a group share one text, and do not count.
     func noteWaiting() {
         let waiting = outbox.ownBytes + outbox.resultBytes
         let steps = max(0, waiting - Self.uncounted) / LiveBacklog.bytesOfStep
@@ -50,7 +53,7 @@ extension LiveSocket {
         excess?()
     }
 
-    /// Weighs anew what waits; a client that leaves too much untaken ends.
+    /// Weighs the waiting results again, and ends a client that leaves too much untaken.
     func weighWaiting() {
         guard outbox.resultBytes > 0 else { return }
         outbox.weighResults()
@@ -58,12 +61,12 @@ extension LiveSocket {
         if outbox.isOverfull { close(Self.slow) }
     }
 
-    /// The bytes that have gone to the connection, and that the system has not taken.
+    /// The bytes that were handed to the connection and that the system has not taken.
     var bytesUnderWay: Int {
         (try? context?.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
     }
 
-    /// Lets go of what waits, and of what has come.
+    /// Discards what waits to be sent, and what has been received.
     func forgetWaiting() {
         forgetHeld()
         outbox.removeAll()

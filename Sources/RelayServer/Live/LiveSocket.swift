@@ -4,23 +4,23 @@ import RelayModel
 
 /// One WebSocket connection, on its event loop.
 ///
-/// What comes in is worked in order, one frame at a time. What goes out is written while the
-/// connection takes it; what it does not take waits, results as they are and not as frames. A
-/// client that does not take what its groups are told lags: nothing more is queued, and once it has
-/// read what was under way it is told from the log what happened since.
+/// Received frames are worked in order, one at a time. Frames are written while the connection
+/// takes them, and the rest waits; results wait as they are, before their frames are made. A client
+/// that does not take its groups' frames lags: nothing more is queued for it, and once it has read
+/// what was under way, it is sent from the log what happened since.
 final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// What a connection may not have taken before its client lags, and when it goes on.
+    /// The bytes in the connection above which its client lags, and below which it goes on.
     static let marks = ChannelOptions.Types.WriteBufferWaterMark(low: 64 * 1024, high: 256 * 1024)
-    /// What is written in one go, before other connections of the loop have their turn.
+    /// The bytes that are written in one go, before other connections of the loop have their turn.
     private static let bytesAtATime = 1024 * 1024
-    /// Bytes of frames that wait while one is worked.
+    /// The bytes of received frames that may wait while one is worked.
     private static let inboxBytes = 2 * LiveSession.frameBytes
 
     let number: UInt64
-    /// Where it stands in the lists of its groups.
+    /// Its indices in the member lists of its groups.
     var places: [UInt32: Int] = [:]
     let session: LiveSession
     let access: LiveAccess
@@ -28,34 +28,34 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     var context: ChannelHandlerContext?
     private var direct = DirectWrites()
     var messages = WebSocketReader(most: LiveSession.frameBytes)
-    /// Bytes that came while it was not known whose they were.
+    /// The bytes received before the client was authenticated.
     private var strange = 0
-    /// What the last ping of what came brought with it.
+    /// The payload of the last ping in what was just received.
     private var pinged: [UInt8]?
     var inbox: [[UInt8]] = []
-    /// The bytes of the frame that is worked.
+    /// The bytes of the frame that is being worked.
     var working: Int?
-    /// What has been taken for all of these.
+    /// The room taken for all of these.
     var held = FrameRoom.Part()
     var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
-    /// How much of that waits, and for whom, as far as the others know.
+    /// The amount in the outbox as last reported, and for whom.
     var noted: (party: LiveBacklog.Party, steps: Int)?
     private var isWriting = false
     private var isKnown = false
     var isClosing = false
     private var isTouched = false
-    /// Who looks, once it was asked and known.
+    /// The reader and device, once they are known.
     var known: Looker?
-    /// When the client fell behind that has been told nothing of changes since.
+    /// When the client fell behind; it is sent no changes since then.
     var lagging: LiveLag?
-    /// How often it fell behind.
+    /// The number of times that it fell behind.
     private var lags = 0
     private var taking: LiveTaking
     private var isCatchingUp = false
     private var pulse: LivePulse
     private let opened: NIODeadline
     private var notice = TokenNotice()
-    /// What it proves for its device, once that is known.
+    /// The proof for the client's device, once that is known.
     var proof: LiveProof?
     private var allowance: FrameAllowance
 
@@ -86,7 +86,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         session.end()
     }
 
-    /// What asked for more by itself has left with HTTP.
+    /// Reads on; the handler that did this has been removed with HTTP.
     func channelReadComplete(context: ChannelHandlerContext) {
         context.read()
     }
@@ -108,8 +108,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             strange += bytes.readableBytes
             guard strange <= StrangerBytes.most else { return close(.tooLong) }
         }
-        // Taken apart first, and then taken: a write that fails has the channel read what is left
-        // of the connection in the middle of it, so that this is called again.
+        // All events are collected before any is handled: a write that fails makes the channel read
+        // the rest of the connection, so that this method is called again in the middle of it.
         var came: [WebSocketReader.Event] = []
         var violation: WebSocketReader.Violation?
         do throws(WebSocketReader.Violation) {
@@ -122,8 +122,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         for event in came { take(event) }
         if let violation { close(LiveEnd(violation)) }
-        // Of many pings the last is answered (RFC 6455, §5.5.3): each answer is a write, and no
-        // other connection of the loop has its turn meanwhile.
+        // Only the last of several pings is answered, as RFC 6455, §5.5.3 allows: each answer is a
+        // write, during which no other connection of the loop has its turn.
         if let pinged, !isClosing { write(LoopSockets.control(0x8A, pinged)) }
         pinged = nil
         noteHeld()
@@ -131,7 +131,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     private func take(_ event: WebSocketReader.Event) {
         guard !isClosing else {
-            // The client has heard that it is over.
+            // The client has answered the close.
             if case .close = event { context?.close(promise: nil) }
             return
         }
@@ -164,7 +164,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         work()
     }
 
-    /// Works what came, one after the other, off the loop.
+    /// Works the received frames one after the other, off the loop.
     private func work() {
         guard working == nil, !isClosing, !inbox.isEmpty, let context else { return }
         let text = inbox.removeFirst()
@@ -182,7 +182,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     private func worked(_ end: LiveEnd?) {
         working = nil
         if let identity = session.identity {
-            // Whoever is known may send larger frames.
+            // An authenticated client may send larger frames.
             isKnown = true
             beginProof(identity)
         }
@@ -204,7 +204,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         outbox.append(bytes)
     }
 
-    /// Sends a frame of the protocol's own, past what waits.
+    /// Sends a control frame, ahead of what waits.
     private func write(_ control: ByteBuffer) {
         direct.noteQueue()
         context?.writeAndFlush(wrapOutboundOut(control), promise: nil)
@@ -228,7 +228,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         isWriting = false
         if context.channel.isWritable, !outbox.isEmpty {
-            // Others have their turn.
+            // Other connections have their turn first.
             let here = NIOLoopBound(self, eventLoop: context.eventLoop)
             context.eventLoop.execute { here.value.flush() }
         }
@@ -237,8 +237,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         catchUpIfRead()
     }
 
-    /// Queues what the client's groups are told of a change; says whether it is the first since the
-    /// last `at`.
+    /// Queues a frame for a group of the client; returns whether it is the first one since the last
+    /// `at` frame.
     func take(_ bytes: ByteBuffer, of change: LogPosition?) -> Bool {
         guard lagging == nil, !isClosing else { return false }
         queue(bytes)
@@ -248,23 +248,23 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         return true
     }
 
-    /// Has the next `at` sent.
+    /// Makes the next `at` frame be sent.
     func touch() { isTouched = true }
 
-    /// Closes what was queued, and sends it.
+    /// Sends what was queued, closed by an `at` frame.
     func finish(_ at: ByteBuffer, _ position: LogPosition) {
         guard isTouched else { return }
-        // Also where the client lags and is told nothing: what it is told later is closed anew.
+        // Also if the client lags: what it is sent later is closed by another `at` frame.
         isTouched = false
         tell(at, position)
     }
 
-    /// Sends what ends with the `at` of a position, and tells of these changes.
+    /// Sends bytes that end with the `at` frame of a position, and that tell of these changes.
     func tell(_ bytes: ByteBuffer, _ position: LogPosition, of changes: [LogPosition] = []) {
         guard lagging == nil, !isClosing, let context else { return }
         defer { note(told: changes) }
         if outbox.isEmpty, !isWriting, context.channel.isWritable {
-            // Nothing waits, which is so for nearly all of those who are told the same.
+            // Nothing waits, as for nearly all members of a large group.
             pulse.spoke = hub.turn
             taking.take(at: pulse.spoke)
             if let rest = direct.send(bytes, of: context.channel) {
@@ -282,9 +282,9 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         fallBehind(at: lag)
     }
 
-    /// Ends a client for whom too much is queued.
+    /// Ends a client for which too much is queued.
     private func bound() {
-        // What the connection still takes is within bounds.
+        // While the connection is writable, the outbox alone can exceed its bound.
         guard let context, !isClosing, !context.channel.isWritable || outbox.isOverfull
         else { return }
         if outbox.isOverfull || bytesUnderWay > Self.inboxBytes + Self.bytesAtATime {
@@ -305,7 +305,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelWritabilityChanged()
     }
 
-    /// Once a client that fell behind has read what was under way, it is told what happened since.
+    /// Asks the engine to catch up once a client that fell behind has read what was under way.
     private func catchUpIfRead() {
         guard let lagging, !isCatchingUp, outbox.isEmpty, context?.channel.isWritable == true else {
             return
@@ -316,7 +316,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         Task { await engine.catchUp(number, from: lagging) }
     }
 
-    /// The engine tells what happened since.
+    /// Notes that the engine is sending what happened since the client fell behind.
     func catchUp() {
         lagging = nil
         isCatchingUp = false
@@ -324,13 +324,14 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: Time
 
-    /// Looks at the clock, every few seconds.
+    /// Does the periodic work of a connection, every few seconds.
     ///
-    /// - Returns: whether it is time to say how far everything has been told.
+    /// - Returns: Whether it is time to tell the client how far everything has been sent.
     func look(at now: NIODeadline, _ moment: Timestamp) -> Bool {
         guard !isClosing else { return false }
         guard let identity = session.identity else {
-            // Not of one whose "hello" is worked: of thousands at once it may take that long.
+            // A `hello` that is being worked is no reason: among thousands at once it may take
+            // longer.
             if working == nil, now - opened > TimeAmount(LiveTimes.hello) {
                 close(
                     LiveEnd(.noHello, APIError(.badRequest, "no \"hello\" in time")))
@@ -341,7 +342,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         guard !isClosing else { return false }
         let isWaiting = lagging != nil || !outbox.isEmpty
         if isWaiting || pulse.isQuiet(at: now) {
-            // Who reads lives, though pings come behind what it reads.
+            // A client that reads is alive, although pings wait behind what it reads.
             if taking.look(at: now, bytesUnderWay) { pulse.heard = now }
         } else {
             taking.forget()
@@ -370,10 +371,11 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         return isUntold
     }
 
-    /// Whose connection it is, for those who end some.
+    /// The identity of the client, for revocations.
     var identity: LiveIdentity? { session.identity }
 
-    /// Says goodbye and closes, soon wholly.
+    /// Sends the last frame and a close frame; the connection is closed two seconds later at the
+    /// latest.
     func close(_ end: LiveEnd) {
         guard let context, !isClosing else { return }
         isClosing = true

@@ -4,13 +4,13 @@ import NIOCore
 import RelayModel
 import Synchronization
 
-/// The WebSockets of a relay: the hubs of the event loops, time, and the end.
+/// The WebSockets of a relay: the hubs of the event loops, the periodic work, and the shutdown.
 final class LiveSockets: Sendable {
-    /// How often the clock is looked at.
+    /// The interval of the periodic work.
     private static let look = Duration.seconds(5)
-    /// How many looks pass before a stream is told how far everything has been told.
+    /// The number of intervals after which a stream is told how far everything has been sent.
     private static let looksPerBeat = 5
-    /// Slices in which connections are told to go.
+    /// The number of steps in which connections are told to go.
     private static let slices = 20
 
     let access: LiveAccess
@@ -23,7 +23,7 @@ final class LiveSockets: Sendable {
     private struct State {
         var hubs: [ObjectIdentifier: LoopHub] = [:]
         var isOpen = true
-        /// The last request for an upgrade, without what is its own.
+        /// The last upgrade request, without what is specific to its client.
         var last: RelayRequest?
     }
 
@@ -38,10 +38,10 @@ final class LiveSockets: Sendable {
         self.now = now
     }
 
-    /// Whether newcomers are taken.
+    /// Whether new connections are admitted.
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    /// The hub of an event loop.
+    /// Returns the hub of an event loop.
     func hub(of loop: any EventLoop) -> LoopHub {
         state.withLock { state in
             if let hub = state.hubs[ObjectIdentifier(loop)] { return hub }
@@ -51,8 +51,8 @@ final class LiveSockets: Sendable {
         }
     }
 
-    /// What a request for an upgrade asks for, from `client` to `own`; `nil` if its path is another
-    /// one.
+    /// Returns the request for an upgrade from `client` to the address `own`; `nil` for another
+    /// path.
     func request(
         of head: HTTPRequest, from client: ClientAddress?, to own: ClientAddress?
     ) -> RelayRequest? {
@@ -69,9 +69,9 @@ final class LiveSockets: Sendable {
         return request
     }
 
-    /// What all requests for one target have in common; `nil` if its path is another one.
+    /// Returns the common part of all requests for one target; `nil` for another path.
     ///
-    /// A connection keeps it for as long as it stands, and nearly all ask for the same.
+    /// A connection keeps its request while it is open, and nearly all name the same target.
     private func request(to target: String) -> RelayRequest? {
         let last = state.withLock { $0.last }
         if let last, last.target.utf8.elementsEqual(target.utf8) { return last }
@@ -88,8 +88,8 @@ final class LiveSockets: Sendable {
         return request
     }
 
-    /// What is kept of a head for as long as its connection stands: what says who it is, and
-    /// nothing of what browsers, proxies and whoever likes send besides.
+    /// Returns the header fields that are kept while a connection is open: those that identify the
+    /// client, and none of what browsers, proxies or others add.
     static func kept(_ fields: HTTPFields) -> HTTPFields {
         var kept = HTTPFields()
         for field in fields
@@ -101,15 +101,15 @@ final class LiveSockets: Sendable {
         return kept
     }
 
-    /// The fields that are asked for when somebody says `hello`, or renews a token.
+    /// The fields that are needed when a client says `hello` or renews its token.
     private static let useful: Set<String> = [
         "authorization", "ckapitoken", "host", "origin", "x-apple-cloudkit-request-iso8601date",
         "x-apple-cloudkit-request-keyid", "x-apple-cloudkit-request-signaturev1", "x-belfry-user",
     ]
-    /// No token has as many bytes.
+    /// The maximum length of a kept field; no token is as long.
     private static let longestField = 16 * 1024
 
-    /// Counts a connection among the open ones again, once HTTP has left it.
+    /// Counts a connection among the open ones again, now that HTTP has left it.
     func note(_ channel: any Channel) {
         connections.add(channel)
         channel.closeFuture.whenComplete { [connections] _ in connections.remove(channel) }
@@ -117,7 +117,7 @@ final class LiveSockets: Sendable {
 
     // MARK: Time
 
-    /// Looks after heartbeats and tokens until the task is cancelled.
+    /// Does the periodic work until the task is cancelled.
     func run() async throws {
         for look in 1... {
             try await clock.sleep(for: Self.look)
@@ -136,9 +136,9 @@ final class LiveSockets: Sendable {
         }
     }
 
-    /// Ends the connections of those whose right to be here has ended.
+    /// Ends the connections that depend on what was revoked.
     ///
-    /// When it returns, a schema that is no more shows nobody anything.
+    /// After it returns, nothing more is shown under a schema that was replaced.
     func end(_ revocation: Revocation) async {
         if case .schema(let container) = revocation {
             await access.engine.noteSchemaChange(of: container)
@@ -153,7 +153,7 @@ final class LiveSockets: Sendable {
         }
     }
 
-    /// Tells one of so many when to come back.
+    /// Returns the end for one of `count` clients, with the time to come back.
     private static func farewell(to number: UInt64, of count: Int) -> LiveEnd {
         LiveEnd(
             .goingAway,
@@ -162,8 +162,10 @@ final class LiveSockets: Sendable {
                 retryAfter: 1 + Int64(number % UInt64(2 + count / 1000))))
     }
 
-    /// Tells all to come back, spread over time, so that neither their going nor their return is a
-    /// stampede: a second for each thousand, as many at most as were configured.
+    /// Tells all clients to come back, spread over time, so that neither their going nor their
+    /// return is a stampede.
+    ///
+    /// It takes a second for each thousand clients, and at most the configured time.
     func drain() async {
         state.withLock { $0.isOpen = false }
         let count = await access.engine.counts.clients
@@ -181,7 +183,8 @@ final class LiveSockets: Sendable {
             }
             if !isLast { try? await clock.sleep(for: duration / Self.slices) }
         }
-        // A call would keep its listener, and that the relay, where the database is away.
+        // A waiting call would keep its listener, and so the relay, from ending if the database is
+        // away.
         await access.engine.endWaiting()
     }
 }

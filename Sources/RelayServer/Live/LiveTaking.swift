@@ -2,22 +2,22 @@ import NIOCore
 
 /// Whether a client takes what it is sent, however slowly.
 ///
-/// What has gone to the connection waits there: a client that reads a little now and then takes of
-/// that for a long time before more is asked for.
+/// Frames wait in the connection's buffer. A slow client may read from that buffer for a long time
+/// before the connection becomes writable again.
 struct LiveTaking {
     /// When the connection last took something.
     private var last: NIODeadline
-    /// What waited in it when it was looked at before.
+    /// The bytes that waited in the connection at the last look.
     private var waiting = 0
 
     init(at now: NIODeadline) {
         last = now
     }
 
-    /// Notes that more went to the connection, because it had room.
+    /// Notes that the connection was handed more, because it had room.
     mutating func take(at now: NIODeadline) { last = now }
 
-    /// Notes how much waits in the connection, and says whether it was more before.
+    /// Notes how many bytes wait in the connection; returns whether more waited before.
     mutating func look(at now: NIODeadline, _ bytes: Int) -> Bool {
         defer { waiting = bytes }
         guard bytes < waiting else { return false }
@@ -25,9 +25,9 @@ struct LiveTaking {
         return true
     }
 
-    /// Notes that it is not known how much waits, and does not matter.
+    /// Forgets how much waits, because it does not matter now.
     mutating func forget() { waiting = 0 }
 
-    /// Whether nothing was taken for so long that a client for whom something waits does not read.
+    /// Returns whether nothing was taken for so long that the client must have stopped reading.
     func isStuck(at now: NIODeadline) -> Bool { now - last > TimeAmount(LiveTimes.drain) }
 }

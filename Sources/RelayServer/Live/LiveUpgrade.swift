@@ -9,40 +9,42 @@ import RelayModel
 
 /// Turns a connection into a WebSocket when its client asks for one (RFC 6455).
 ///
-/// One for each connection; everything else passes.
+/// Each connection has its own handler, which passes everything else on.
 final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// Tells the task that serves HTTP on a connection that it has nothing more to serve.
+    /// Tells the task that serves HTTP on a connection that its work is over.
     struct Upgraded: Error {}
 
-    /// What clients name the protocol.
+    /// The name of the subprotocol.
     static let subprotocol = "belfry.live.v1"
 
-    /// Where a request's live client goes; `nil` as long as the relay stands by.
+    /// Chooses the sockets for a request; it returns `nil` while the relay stands by.
     private let source: Source
-    /// What the system may keep of what it cannot send yet (`TCP_NOTSENT_LOWAT`): it may keep
-    /// megabytes, and says nothing of what a slow client takes before that is a third of them.
+    /// The socket option `TCP_NOTSENT_LOWAT`, which limits the unsent bytes in the system's buffer.
+    ///
+    /// By default the buffer holds megabytes, and reports nothing until a slow client has taken a
+    /// third of them.
     private static let unsent = NIOBSDSocket.Option(rawValue: 25)
-    /// Who a client is, and which address it reached; `nil` for what the connection says.
+    /// Finds the addresses of client and listener in a head; `nil` to use those of the connection.
     private let origin: Origin?
     private var asked: (head: HTTPRequest, sockets: LiveSockets)?
-    /// Requests of the routes whose answers are not written wholly.
+    /// The number of requests whose answers have not been written completely.
     private var unanswered = 0
-    /// Whether HTTP has said its last, so that what it still reads is nobody's.
+    /// Whether the upgrade was accepted, so that HTTP input and output are discarded from now on.
     private var isTaken = false
     /// Whether the task that served HTTP is leaving.
     private var isLeft = false
 
-    /// Reads from the head of a request where it comes from, if a connection is not its client's,
-    /// and takes that out of it.
+    /// Reads the addresses from the head of a request that another process passes on, and removes
+    /// them from the head.
     typealias Origin =
         @Sendable (inout HTTPFields) -> (client: ClientAddress?, own: ClientAddress?)
 
-    /// Says where the live client of a request goes; `nil` for nowhere.
+    /// Returns the sockets for a request; `nil` for none.
     typealias Source = @Sendable (HTTPRequest) -> LiveSockets?
 
     init(_ source: @escaping Source, origin: Origin? = nil) {
@@ -54,8 +56,9 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isTaken else { return }
         switch unwrapInboundIn(data) {
         case .head(let head):
-            // Behind requests that wait for their answers nothing is taken: those would be written
-            // to a connection that has no HTTP any more. The routes refuse it, in its turn.
+            // While earlier requests wait for their answers, no upgrade is accepted: the answers
+            // would be written to a connection without HTTP. The routes refuse the request in its
+            // turn.
             guard unanswered == 0, Self.asks(head), let sockets = source(head) else {
                 unanswered += 1
                 break
@@ -81,7 +84,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         context.write(data, promise: promise)
     }
 
-    /// Whether a request wants a live connection.
+    /// Returns whether a request asks for a live connection.
     static func asks(_ head: HTTPRequest) -> Bool {
         guard head.method == .get, head.path?.hasPrefix("/live/1/") == true,
             let upgrade = head.headerFields[.upgrade]
@@ -90,8 +93,8 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             .contains { $0.trimmed == "websocket" }
     }
 
-    /// Whether the connection that brings a request may become another protocol's (RFC 6455,
-    /// §4.2.1): a proxy that does not pass WebSockets on takes that word out.
+    /// Returns whether a request allows its connection to change protocol (RFC 6455, §4.2.1); a
+    /// proxy that does not support WebSockets removes that word.
     static func mayLeave(_ head: HTTPRequest) -> Bool {
         (head.headerFields[.connection] ?? "").split(separator: ",")
             .contains { $0.trimmed == "upgrade" }
@@ -159,13 +162,13 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
-    /// The answer to a key (RFC 6455, §4.2.2).
+    /// Returns the answer to a key (RFC 6455, §4.2.2).
     static func accept(_ key: String) -> String {
         let text = key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         return Base64.encode(Array(Insecure.SHA1.hash(data: Array(text.utf8))))
     }
 
-    /// Takes HTTP off the connection, and puts the live client on it.
+    /// Removes HTTP from the connection, and adds the live client.
     private func become(
         _ request: RelayRequest, _ sockets: LiveSockets, _ context: ChannelHandlerContext
     ) {
@@ -181,8 +184,8 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
             let socket = LiveSocket(sockets.access, session, at: hub)
             try HTTPDeparture.replace(pipeline, by: socket)
             sockets.note(channel)
-            // The task is the largest part of what a connection takes. It ends with an error, and
-            // closes the connection as it goes, which `close` keeps from happening.
+            // The task is the largest part of a connection's memory. This error ends the task,
+            // which then closes the connection; `close` below prevents that.
             isLeft = true
             context.fireErrorCaught(Upgraded())
         } catch {
@@ -195,7 +198,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     ) {
         guard isLeft else { return context.close(mode: mode, promise: promise) }
         promise?.succeed()
-        // First it ends what it would have written, then all; whoever closes after it means it.
+        // The task first closes its output and then everything. Later calls are meant seriously.
         if case .all = mode { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
     }
 
@@ -227,7 +230,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 extension LiveUpgrade {
-    /// The header fields of a refusal, but for the length of its body.
+    /// Returns the header fields of a refusal, except for the length of its body.
     static func fields(
         refusing error: APIError, by status: HTTPResponse.Status, uuid: String
     ) -> HTTPFields {
@@ -247,10 +250,10 @@ extension LiveUpgrade {
 }
 
 extension Substring {
-    /// In small letters, without the spaces and tabs around it.
+    /// The text in lower case, without surrounding spaces and tabs.
     var trimmed: String {
-        // By bytes: from behind a flag is found by counting all flags before it, and a field may
-        // have ten thousand.
+        // By bytes: finding a flag from the end counts all flags before it, and a field may have
+        // ten thousand of them.
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
         let rest = utf8.drop(while: isSpace)
         guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return "" }

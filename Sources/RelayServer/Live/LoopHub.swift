@@ -3,14 +3,15 @@ import NIOCore
 import RelayModel
 import Synchronization
 
-/// The sockets of one event loop, and which groups they are members of.
+/// The sockets of one event loop, with their groups.
 ///
-/// What the engine posts is done on the loop, in order; bytes are made once for all of a group's
-/// members.
+/// The engine's posts are executed on the loop in order. Frames for all members of a group are
+/// turned into bytes once.
 final class LoopHub: LiveHub {
-    /// Posts that may wait before the engine does; one that is heavy counts as many.
+    /// The number of posts that may wait before the engine waits; a large post counts several
+    /// times.
     private static let mostPending = 64
-    /// Bytes by which a post counts as another one.
+    /// The bytes that count as one more post.
     private static let bytesOfPost = 1024 * 1024
 
     private struct Pending {
@@ -43,7 +44,7 @@ final class LoopHub: LiveHub {
         }
     }
 
-    /// The bytes that a command holds until it is done.
+    /// Returns the bytes that a command holds until it is executed.
     private static func bytes(of command: LiveCommand) -> Int {
         switch command {
         case .deliver(let frames, _, _): frames.reduce(0) { $0 + $1.bytes }
@@ -65,17 +66,18 @@ final class LoopHub: LiveHub {
 
     // MARK: On the loop
 
-    /// When what is being done was begun: exact enough for those who are told it, and read once.
+    /// When the current post was begun; this is exact enough for its recipients, and read only
+    /// once.
     var turn: NIODeadline { sockets.value.turn ?? loop.now }
 
-    /// Lets a socket in; on the loop.
+    /// Adds a socket; called on the loop.
     func add(_ socket: LiveSocket) { sockets.value.add(socket) }
 
-    /// Takes a socket out; on the loop.
+    /// Removes a socket; called on the loop.
     func remove(_ socket: LiveSocket) { sockets.value.remove(socket) }
 
-    /// Calls `body` with the numbers of the sockets that are wanted, if there are some; both on the
-    /// loop.
+    /// Calls `body` with the numbers of the matching sockets, if there are any; both closures run
+    /// on the loop.
     func numbers(
         where isWanted: @escaping @Sendable (LiveSocket) -> Bool,
         _ body: @escaping @Sendable ([UInt64]) -> Void
@@ -94,11 +96,11 @@ final class LoopHub: LiveHub {
     }
 }
 
-/// What a loop knows of its sockets.
+/// The sockets of a loop, and the members of groups.
 final class LoopSockets {
     private var sockets: [UInt64: LiveSocket] = [:]
     private var members: [UInt32: [LiveSocket]] = [:]
-    /// When the post that is worked was begun.
+    /// When execution of the current post began.
     var turn: NIODeadline?
 
     var all: [LiveSocket] { Array(sockets.values) }
@@ -144,7 +146,7 @@ final class LoopSockets {
         members[group, default: []].append(socket)
     }
 
-    /// Members stand without holes: the last takes the place of the one that goes.
+    /// Removes a member in constant time: the last member takes its place in the list.
     private func leave(_ socket: LiveSocket, _ group: UInt32) {
         guard let place = socket.places.removeValue(forKey: group),
             let last = members[group]?.popLast()
@@ -182,7 +184,7 @@ final class LoopSockets {
         for socket in touched { socket.finish(bytes, position) }
     }
 
-    /// Tells all members the same: one piece for all, and one write for each.
+    /// Sends all members the same bytes, in one write for each.
     private func tell(
         _ frames: [LiveFrame], of changes: [LogPosition], _ at: LiveFrame,
         _ position: LogPosition, to group: [LiveSocket]
@@ -211,14 +213,14 @@ final class LoopSockets {
         }
     }
 
-    /// A text frame as it goes over the wire: a server masks nothing (RFC 6455, §5.1).
+    /// Returns a text frame as it is sent; a server masks nothing (RFC 6455, §5.1).
     static func wire(_ frame: LiveFrame) -> ByteBuffer {
         var buffer = ByteBufferAllocator().buffer(capacity: frame.count + headBytes)
         write(frame, to: &buffer)
         return buffer
     }
 
-    /// A control frame, which has at most 125 bytes of its own.
+    /// Returns a control frame, whose payload has at most 125 bytes.
     static func control(_ first: UInt8, _ payload: [UInt8]) -> ByteBuffer {
         var buffer = ByteBufferAllocator().buffer(capacity: payload.count + 2)
         buffer.writeInteger(first)
@@ -227,7 +229,7 @@ final class LoopSockets {
         return buffer
     }
 
-    /// The most bytes before a frame's own.
+    /// The maximum number of bytes in the head of a frame.
     private static let headBytes = 10
 
     private static func write(_ frame: LiveFrame, to buffer: inout ByteBuffer) {

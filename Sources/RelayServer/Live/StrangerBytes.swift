@@ -1,18 +1,18 @@
 import RelayModel
 import Storage
 
-/// What is kept of a client of whom it is not known who it is: as little as possible.
+/// The limit on what is kept for a client before it is authenticated: as little as possible.
 enum StrangerBytes {
-    /// Bytes of a stranger: room for credentials and the set of a large page.
+    /// The bytes that suffice for credentials and the set of a large page.
     static let most = 256 * 1024
 }
 
 extension LiveAccess {
-    /// Lets what a stranger says be parsed, before it is known who that is, if it is long: who says
-    /// so much must not have come too often, and name a container that there is.
+    /// Checks whether a long text may be parsed before its sender is authenticated: the sender's
+    /// address must not come too often, and must name an existing container.
     ///
-    /// Turns at parsing are shared out by containers: whoever could invent some would have most of
-    /// them.
+    /// Turns at parsing are shared between containers, so a client that could invent containers
+    /// would get most of the turns.
     ///
     /// - Throws: 429, and 404 for an unknown container.
     func admit(bytes: Int, ofStrangerAt head: RelayRequest) async throws {
@@ -21,7 +21,7 @@ extension LiveAccess {
         _ = try await clients.registry.settings(in: head)
     }
 
-    /// A frame as JSON; a long one waits for its turn, as the body of a request does.
+    /// Parses a frame as JSON; a long one waits for its turn, like the body of a request.
     func parsed(
         _ text: [UInt8], of identity: LiveIdentity?, at head: RelayRequest
     ) async throws(LiveEnd) -> JSONValue {

@@ -3,15 +3,15 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Where one client stands who is answered over HTTP: its frames are kept until they are taken.
+/// The hub of one client that is answered over HTTP; it keeps frames until they are taken.
 ///
-/// A stream that does not take what its groups are told lags, as a socket does (``LiveSocket``).
+/// A stream that does not take its groups' frames lags, as a socket does (``LiveSocket``).
 final class StreamHub: LiveHub {
-    /// Bytes of frames that are taken at a time.
+    /// The bytes of frames that are taken at a time.
     private static let bytesAtATime = 256 * 1024
-    /// Bytes that a stream may not have taken before it lags.
+    /// The bytes that a stream may leave untaken before it lags.
     private static let bytesUntaken = 256 * 1024
-    /// Bytes of one answer to a poll.
+    /// The bytes in one answer to a poll.
     static let bytesOfAnAnswer = 32 * 1024 * 1024
 
     typealias FallBehind = @Sendable (_ lag: LiveLag, _ untold: [LiveFrame]) -> Void
@@ -19,36 +19,37 @@ final class StreamHub: LiveHub {
     private struct State {
         var groups: Set<UInt32> = []
         var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.count })
-        /// The version of the set that has been taken as a whole; 0 while more of it is to come.
+        /// The version of the set that has been sent completely; 0 while more of it is to come.
         var whole: Int64 = 0
-        /// Whether there is something besides what was known.
+        /// Whether there are frames besides those that any answer has.
         var hasNews = false
         var isComplete = false
         var isOver = false
-        /// Why it has ended, unless that was said by a frame and counted.
+        /// Why it has ended, unless a frame has said that and it has been counted.
         var end: LiveEnd?
         var wasOverfull = false
-        /// Whether nobody waits any longer for news.
+        /// Whether a poll is to be answered even without news.
         var isReleased = false
-        /// Has others know that the client fell behind, and what it was not told for that.
+        /// Tells the engine that the client fell behind, and which answers it was not sent because
+        /// of that.
         var fallBehind: FallBehind?
-        /// Answers to fences that would say that everything had been told.
+        /// The answers to fences that would wrongly say that everything had been sent.
         var untold: [LiveFrame] = []
-        /// Has the client told from the log what happened after a position; `nil` for polls, which
-        /// are told once.
+        /// Makes the client catch up from the log after a position; `nil` for polls, which are
+        /// answered once.
         var catchUp: (@Sendable (LiveLag) -> Void)?
-        /// When the client fell behind that has been told nothing since.
+        /// When the client fell behind; it is sent nothing since then.
         var lagging: LiveLag?
-        /// How often it fell behind.
+        /// The number of times that it fell behind.
         var lags = 0
         var isCatchingUp = false
         var waiter: CheckedContinuation<Void, Never>?
-        /// How much waits, as far as the others know.
+        /// The amount that waits, as last reported.
         var steps = 0
 
         var hasEnough: Bool { isOver || isComplete && (hasNews || isReleased) }
 
-        /// Has others know that the client fell behind; `nil` if it did so before, or did not.
+        /// Returns the report that the client fell behind; `nil` if there is nothing new to report.
         mutating func lag(after former: LiveLag?) -> (@Sendable () -> Void)? {
             let fences = untold
             untold = []
@@ -76,8 +77,8 @@ final class StreamHub: LiveHub {
         _ = backlog.note(ObjectIdentifier(self), of: party, 0, end: {})
     }
 
-    /// Has the client lag once too much waits for it: `fallBehind` is called with where it stands
-    /// then, and `catchUp` once it has taken that.
+    /// Lets the client lag when too much waits for it: `fallBehind` is called when it falls behind,
+    /// and `catchUp` once it has taken what waited.
     func lag(
         _ fallBehind: @escaping FallBehind,
         until catchUp: @escaping @Sendable (LiveLag) -> Void
@@ -102,7 +103,7 @@ final class StreamHub: LiveHub {
         lag?()
     }
 
-    /// Tells the others how much waits; returns what ends somebody if that is too much in all.
+    /// Reports how much waits; returns what ends a stream if the total is too much.
     private func noteWaiting(_ state: inout State) -> LiveBacklog.End? {
         let waiting = state.outbox.bytes + state.outbox.resultBytes
         let steps = waiting / LiveBacklog.bytesOfStep
@@ -113,7 +114,7 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Weighs anew what waits; a stream whose client leaves too much untaken ends.
+    /// Weighs the waiting results again, and ends a stream whose client leaves too much untaken.
     func weigh() {
         let (isOverfull, excess) = state.withLock { state in
             state.outbox.weighResults()
@@ -123,7 +124,7 @@ final class StreamHub: LiveHub {
         if isOverfull { giveUp() }
     }
 
-    /// Ends it, and keeps nothing of what waits: its client comes back and goes on where it was.
+    /// Ends the stream and discards what waits; its client comes back and continues.
     ///
     /// A poll is answered with the `reason`, unless what it asked for is too much by itself.
     private func giveUp(saying reason: LiveEnd? = nil) {
@@ -138,7 +139,7 @@ final class StreamHub: LiveHub {
         waiter?.resume()
     }
 
-    /// What waits for all is too much, for which one ends that did nothing wrong.
+    /// The end of a client that did nothing wrong, because too much waits for all clients together.
     private static let noRoom = LiveEnd(
         .notNow,
         APIError(
@@ -185,7 +186,7 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Closes what was told; if too much of it waits, nothing more is told for now.
+    /// Appends an `at` frame; if too much waits then, the client lags.
     private func close(_ at: LiveFrame, _ position: LogPosition, _ state: inout State) {
         guard state.lagging == nil else { return }
         append(at, &state)
@@ -198,27 +199,27 @@ final class StreamHub: LiveHub {
         guard !state.isOver else { return }
         state.outbox.append(frame)
         if !["welcome", "state", "at", "place"].contains(frame.type) { state.hasNews = true }
-        // A client who does not take them comes back and goes on where it was.
+        // A client that does not take its frames comes back and continues.
         if state.outbox.isOverfull { (state.isOver, state.wasOverfull) = (true, true) }
     }
 
-    /// Why the relay has ended it; `nil` if it did not, or whoever did has counted it.
+    /// Why the relay ended the stream; `nil` if it did not, or if that has been counted already.
     var cause: LiveEnd? {
         state.withLock { $0.end ?? ($0.wasOverfull ? LiveSocket.slow : nil) }
     }
 
-    /// Ends it for a reason, which is the answer to a poll.
+    /// Ends the stream for a reason, which answers a poll.
     func end(saying reason: LiveEnd) {
         state.withLock { $0.end = reason }
         end()
     }
 
-    /// Ends a stream, and says so: what waits is told no more, as on a socket that is closed.
+    /// Ends the stream with a last frame; what waits is discarded, as on a socket that is closed.
     func end(telling last: LiveFrame) {
         let waiter = state.withLock { state in
             state.outbox.removeAll()
             append(last, &state)
-            // Whoever says why has counted it.
+            // The caller that gives the reason has counted it.
             (state.isOver, state.end, state.wasOverfull) = (true, nil, false)
             _ = noteWaiting(&state)
             defer { state.waiter = nil }
@@ -227,7 +228,7 @@ final class StreamHub: LiveHub {
         waiter?.resume()
     }
 
-    /// Ends it: whoever waits is told, and nothing more is kept.
+    /// Ends the stream, resumes the waiter, and keeps nothing more.
     func end() {
         let waiter = state.withLock { state in
             state.isOver = true
@@ -237,8 +238,7 @@ final class StreamHub: LiveHub {
         waiter?.resume()
     }
 
-    /// Returns once everything that was asked for is there, and something of it is news; or once
-    /// it is released.
+    /// Returns once everything requested is there and contains news, or once the poll is released.
     func waitForNews() async {
         await withTaskCancellationHandler {
             while !state.withLock({ $0.hasEnough }) { await wait { $0.hasEnough } }
@@ -247,14 +247,14 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Notes that all that will be told is there.
+    /// Notes that everything that will be sent is there.
     func finish() {
         state.withLock { state in
             (state.isComplete, state.hasNews) = (true, true)
         }
     }
 
-    /// Lets whoever waits for news go.
+    /// Makes a poll be answered without waiting for news.
     func release() {
         let waiter = state.withLock { state in
             state.isReleased = true
@@ -264,7 +264,7 @@ final class StreamHub: LiveHub {
         waiter?.resume()
     }
 
-    /// Returns when something is posted, or at once if there is what is waited for.
+    /// Returns when something is posted, or at once if the condition holds already.
     private func wait(until isReady: (State) -> Bool) async {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in
@@ -276,8 +276,8 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Some of what there is as events, once there is something; `nil` at the end, and once whoever
-    /// asks is cancelled.
+    /// Returns some of the waiting frames as events, once there are any; `nil` at the end, or once
+    /// the task is cancelled.
     func next() async -> [UInt8]? {
         await withTaskCancellationHandler {
             while true {
@@ -292,7 +292,7 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Once a client that fell behind has taken what waited, it is told what happened since.
+    /// Asks the engine to catch up once a client that fell behind has taken what waited.
     private func catchUpIfLagging() {
         let begin = state.withLock { state -> (@Sendable () -> Void)? in
             guard !state.isCatchingUp, state.outbox.isEmpty, let lagging = state.lagging,
@@ -304,7 +304,7 @@ final class StreamHub: LiveHub {
         begin?()
     }
 
-    /// A frame as an event; what closes a whole set has an ID.
+    /// Returns a frame as an event; a frame that closes a whole set has an ID.
     private func event(_ frame: LiveFrame) -> [UInt8] {
         let version = state.withLock { state in
             if let version = frame.complete { state.whole = version }
@@ -320,13 +320,13 @@ final class StreamHub: LiveHub {
         return bytes + [10, 10]
     }
 
-    /// All frames until now.
+    /// Returns all frames so far.
     ///
-    /// - Throws: Why it has ended, if it was for a reason; 413 if they are too many to be kept for
-    ///   one answer.
+    /// - Throws: The reason for which the stream has ended, if any; 413 if there are too many
+    ///   frames for one answer.
     func takeAll() throws(APIError) -> [LiveFrame] {
         let (frames, isWhole, end) = state.withLock { state in
-            // At once: what is told while it is taken is no sign that there was too much.
+            // Under one lock: frames that arrive while others are taken do not count as too much.
             let frames = take(atMost: Self.bytesOfAnAnswer, from: &state)
             return (frames, state.outbox.isEmpty && !state.wasOverfull, state.end)
         }
@@ -341,7 +341,7 @@ final class StreamHub: LiveHub {
         return frames
     }
 
-    /// The first frames, until they have so many bytes.
+    /// Returns the first frames, up to the one with which they reach `most` bytes.
     private func take(atMost most: Int, from state: inout State) -> [LiveFrame] {
         var frames: [LiveFrame] = []
         var bytes = 0

@@ -1,15 +1,15 @@
 import Live
 import Synchronization
 
-/// All who are answered over HTTP, as one place for the engine: what it posts goes to those alone
-/// whom it concerns.
+/// All clients that are answered over HTTP, as one hub for the engine; each post is passed on only
+/// to the clients that it concerns.
 ///
-/// Concurrency: a lock around the tables; nobody is called while it is held. What is posted by one
-/// task stays in its order.
+/// Concurrency: a lock around the tables; no other code is called while it is held. Posts of one
+/// task keep their order.
 final class StreamHubs: LiveHub {
     private struct State {
         var streams: [UInt64: StreamHub] = [:]
-        /// Whose those are that wait for one answer.
+        /// The identities of the polls.
         var polls: [UInt64: LiveIdentity] = [:]
         var members: [UInt32: Set<UInt64>] = [:]
         /// The groups of each client.
@@ -30,17 +30,17 @@ final class StreamHubs: LiveHub {
 
     private let state = Mutex(State())
 
-    /// Lets a client in, before anything is posted to it.
+    /// Adds a client; to be called before anything is posted to it.
     func add(_ hub: StreamHub, of number: UInt64) {
         state.withLock { $0.streams[number] = hub }
     }
 
-    /// Notes that a client waits for one answer, so that it need not wait for nothing.
+    /// Notes that a client is a poll, so that a revocation can end its waiting.
     func note(poll number: UInt64, of identity: LiveIdentity) {
         state.withLock { $0.polls[number] = identity }
     }
 
-    /// Ends the polls of those whose right to be here has ended.
+    /// Ends the polls that depend on what was revoked.
     func endPolls(_ revocation: Revocation) {
         let ending = state.withLock { state in
             state.polls.filter { revocation.concerns($0.value) }.keys
@@ -49,7 +49,7 @@ final class StreamHubs: LiveHub {
         for hub in ending { hub.end(saying: revocation.end) }
     }
 
-    /// Forgets a client; one that is none of them is passed over.
+    /// Removes a client; one that is not here is ignored.
     func remove(_ number: UInt64) {
         state.withLock { state in
             guard state.streams.removeValue(forKey: number) != nil else { return }
@@ -65,7 +65,7 @@ final class StreamHubs: LiveHub {
             for command in commands {
                 for (number, command) in Self.addressed(command, &state) {
                     guard let hub = state.streams[number] else { continue }
-                    // What is posted together is done together.
+                    // Commands that were posted together are executed together.
                     if letters.last?.hub === hub {
                         letters[letters.count - 1].commands.append(command)
                     } else {

@@ -1,26 +1,26 @@
 import RelayModel
 
-/// The changes that a connection was told of last.
+/// The latest changes that a connection was sent.
 ///
-/// Few, until somebody asks: nearly nobody ever does.
+/// Few are kept until one is asked for, because nearly no connection is ever asked.
 struct ToldPositions: Sendable {
-    /// Positions that are kept before somebody has asked, and after it.
+    /// The number of positions that are kept before and after the first question.
     static let (few, many) = (32, 1024)
 
     private var positions: [LogPosition] = []
-    /// The place that is written over next, once all are taken.
+    /// The index that is overwritten next, once the array is full.
     private var oldest = 0
     private var most = few
 
-    /// Notes a change that the connection was told of.
+    /// Notes a change that the connection was sent.
     mutating func note(_ position: LogPosition) {
         guard positions.count >= most else { return positions.append(position) }
         positions[oldest] = position
         oldest = (oldest + 1) % most
     }
 
-    /// Whether the connection was told of a change, as far as that is remembered; from now on it is
-    /// remembered longer.
+    /// Returns whether the connection was sent a change, as far as that is remembered; from now on
+    /// more is remembered.
     mutating func contains(_ position: LogPosition) -> Bool {
         most = Self.many
         return positions.contains(position)

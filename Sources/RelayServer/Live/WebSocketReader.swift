@@ -1,28 +1,27 @@
 import RelayModel
 
-/// Takes a client's bytes apart into messages (RFC 6455): a value, which keeps nothing while no
-/// frame is half there.
+/// Parses a client's bytes into messages (RFC 6455); a value that holds nothing between frames.
 ///
-/// Cost: what is half there is kept once, and never more than one message and the head of a frame;
-/// each byte is copied a few times, however small the pieces and the fragments are.
+/// Cost: incomplete data is kept once, and is never more than one message and the head of a frame.
+/// Each byte is copied a few times, however small the pieces and fragments are.
 struct WebSocketReader: Sendable {
-    /// What a client said.
+    /// An event in what a client sends.
     enum Event: Sendable, Hashable {
-        /// A whole text, its fragments joined; it is UTF-8.
+        /// A complete text message, with its fragments joined; it is valid UTF-8.
         case text([UInt8])
-        /// Asks for an answer with the same bytes.
+        /// A ping, to be answered with the same payload.
         case ping([UInt8])
-        /// An answer, with the bytes that were asked with.
+        /// A pong, with the payload of the ping.
         case pong([UInt8])
-        /// It goes, for this reason: a code of two bytes and words, or nothing.
+        /// A close frame with its reason: a code of two bytes and a text, or nothing.
         case close([UInt8])
     }
 
-    /// What ends a connection.
+    /// A violation, which ends the connection.
     enum Violation: Error, Hashable {
-        /// A frame, or the fragments of one, has more bytes than there may be.
+        /// A frame or message exceeds the maximum length.
         case tooLong
-        /// RFC 6455, or what this relay takes of it, does not allow it.
+        /// A frame breaks RFC 6455, or is of a kind that this relay does not accept.
         case broken(String)
     }
 
@@ -30,7 +29,7 @@ struct WebSocketReader: Sendable {
         case continuation = 0, text, binary, close = 8, ping, pong
     }
 
-    /// A frame's head, read.
+    /// The parsed head of a frame.
     private struct Head {
         let isLast: Bool
         let opcode: Opcode
@@ -38,32 +37,31 @@ struct WebSocketReader: Sendable {
         let count: Int
     }
 
-    /// Bytes of a message at most.
+    /// The maximum number of bytes in a message.
     private let most: Int
-    /// The beginning of a frame whose end has not come.
+    /// The beginning of an incomplete frame.
     private var rest: [UInt8] = []
-    /// The fragments of a text until now.
+    /// The fragments of an incomplete text message.
     private var message: [UInt8]?
-    /// Whether what was half there has been dropped, behind which nothing can be read.
+    /// Whether incomplete data has been dropped, after which nothing can be read.
     private var isDeaf = false
 
-    /// Reads messages of at most `most` bytes.
+    /// Creates a reader of messages of at most `most` bytes.
     init(most: Int) {
         self.most = most
     }
 
-    /// Bytes that wait for their ends.
+    /// The bytes of incomplete frames and messages.
     var pending: Int { rest.count + (message?.count ?? 0) }
 
-    /// Drops what waits for its end if that has more than `most` bytes; nothing is told of what
-    /// comes behind it.
+    /// Drops incomplete data of more than `most` bytes; after that, all input is ignored.
     mutating func drop(beyond most: Int) {
         guard pending > most else { return }
         (rest, message, isDeaf) = ([], nil, true)
     }
 
-    /// What a client's close is answered with: its code, if that may stand in a close, or else that
-    /// it broke the protocol (RFC 6455, §7.4).
+    /// Returns the answer to a client's close frame: its code, if a close frame may have that code,
+    /// or else the code of a protocol error (RFC 6455, §7.4).
     static func answer(toClose reason: [UInt8]) -> [UInt8] {
         guard let first = reason.first else { return [] }
         let broken: [UInt8] = [0x03, 0xEA]
@@ -76,15 +74,15 @@ struct WebSocketReader: Sendable {
         }
     }
 
-    /// Reads what came, and calls `tell` with each event, in order, until it says that it wants no
-    /// more.
+    /// Parses received bytes, and calls `tell` with each event in order, until it returns `false`.
     ///
-    /// - Throws: ``Violation``; nothing that comes after it is to be read.
+    /// - Throws: ``Violation``; do not read any further input after it.
     mutating func read(
         _ bytes: [UInt8], _ tell: (Event) -> Bool
     ) throws(Violation) {
         if isDeaf { return }
-        // Appended where it lies, or a frame that comes byte by byte would be copied for each.
+        // Appended in place; otherwise a frame that arrives byte by byte would be copied for each
+        // byte.
         var all: [UInt8] = []
         swap(&all, &rest)
         if all.isEmpty { all = bytes } else { all.append(contentsOf: bytes) }
@@ -97,7 +95,7 @@ struct WebSocketReader: Sendable {
         if place == 0 { rest = all } else if place < all.count { rest = Array(all[place...]) }
     }
 
-    /// The head of the frame at `place`; `nil` if it has not come wholly.
+    /// Returns the head of the frame at `place`; `nil` if it is incomplete.
     private func head(_ all: [UInt8], at place: Int) throws(Violation) -> Head? {
         guard all.count - place >= 2 else { return nil }
         let (first, second) = (all[place], all[place + 1])
