@@ -149,7 +149,7 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0034_endVersions",
             sql: EmbeddedFile("v0034_endVersions.sql").text,
-            checksum: "46b45c4280a03f82965ad6a09965e5d199e9b731f9f08d958016a3d6bcba4185"),
+            checksum: "f7dbf38065be1f21285e75af31433514c9489a8e45251c5b4524f2760bb7bcae"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -219,6 +219,6 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0016_endVersions",
             sql: EmbeddedFile("p0016_endVersions.sql").text,
-            checksum: "46b45c4280a03f82965ad6a09965e5d199e9b731f9f08d958016a3d6bcba4185"),
+            checksum: "f7dbf38065be1f21285e75af31433514c9489a8e45251c5b4524f2760bb7bcae"),
     ]
 }

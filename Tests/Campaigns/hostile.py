@@ -272,6 +272,21 @@ def connections(state, place):
         held.pop(0).close()
 
 
+@attack(16)
+def ahead(state, place):
+    """Requests that are sent without waiting for an answer, as many as the relay reads at once."""
+    count, answered = 1700, 0
+    try:
+        with socket.create_connection(("127.0.0.1", place.port), timeout=5) as one:
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n" * count)
+            while answered < count and (text := one.recv(65536)):
+                answered += text.count(b"HTTP/1.1 200")
+    except OSError:
+        state["answers"]["cut"] = state["answers"].get("cut", 0) + 1
+        time.sleep(0.005)
+    state["answers"][200] = state["answers"].get(200, 0) + answered
+
+
 @attack(4)
 def bodies(state, place):
     """Large bodies of somebody unknown."""

@@ -94,17 +94,24 @@ struct ListenerMaker: Sendable {
             connections: limiter.connections)
     }
 
+    /// What the head of a request may have, with the fields behind its body.
+    ///
+    /// It is kept for each of very many connections, before anybody knows whose they are. Proxies
+    /// let through as much unless told otherwise.
+    private static let heads = HTTP1Channel.Configuration.DecoderConfiguration(
+        maxHeaderFieldSize: 32 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 200)
+
     private static func server(
         _ limiter: ConnectionLimiter, _ handlers: @escaping Handlers, _ security: TLSConfiguration?
     ) throws -> HTTPServerBuilder {
         let http1 = HTTP1Channel.Configuration(
             additionalChannelHandlers: [limiter.watch(), ClientWatch(), WholeAnswers()]
-                + handlers())
+                + handlers(), httpDecoderConfiguration: heads)
         guard let security else { return taking(http1) }
         let secured = HTTP1Channel.Configuration(
             additionalChannelHandlers: [
                 WholeClosing(), limiter.watch(), ClientWatch(), WholeAnswers(),
-            ] + handlers())
+            ] + handlers(), httpDecoderConfiguration: heads)
         return try .tls(taking(secured), tlsConfiguration: security)
     }
 

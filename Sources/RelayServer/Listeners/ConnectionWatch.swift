@@ -70,8 +70,8 @@ private final class FirstBytes: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let bytes = unwrapInboundIn(data).readableBytes
-        if guest.hear(bytes, at: context.eventLoop.pace) { context.fireChannelRead(data) }
+        guest.hear(at: context.eventLoop.pace)
+        context.fireChannelRead(data)
     }
 }
 
@@ -88,20 +88,18 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     /// How long nothing is read, after each reading, of a body whose answer has gone: what comes is
     /// dropped, and whoever sends four megabytes to be refused would keep the loop from others.
     private static let drainingPause = Duration.milliseconds(20)
-    /// Bytes that may come of which nothing can be handed on: the decoder keeps a head, or fields
-    /// behind a body, up to two megabytes of them, and connections are many.
+    /// Requests of one connection that may wait for their answers.
     ///
-    /// Browsers and proxies send a few kilobytes.
-    private static let mostUnparsed = 64 * 1024
+    /// One reading brings up to 1,700 of them. As long as any connection has more to answer, the
+    /// loop finds tasks, and reads from nobody else: fifty connections kept all others waiting for
+    /// seven seconds. What programs that pipeline send together is a few.
+    private static let mostUnanswered = 16
 
     private let limiter: ConnectionLimiter
     private let verdict: ConnectionCounts.Verdict
     private var pace: ConnectionPace
     private var timer: Scheduled<Void>?
     private var parts = SmallParts()
-    /// Bytes that came since something of a request was handed on.
-    private var unparsed = 0
-    private var context: ChannelHandlerContext?
     /// The end of a pause in which nothing is read.
     private var pause: Scheduled<Void>?
     /// Whether it has been told that it must go, so that nothing of it is heard any more.
@@ -114,6 +112,9 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var hasAsked = false
     /// Whether nothing is read any more after the newest request.
     private var isDeaf = false
+    /// Whether more requests came than may wait: those beyond are dropped, and the client asks
+    /// again on another connection, as it does after the last answer of any (RFC 9112, §9.3.2).
+    private var isFull = false
     /// Whether the newest request is of HTTP/1.0, whose connections end with the answer unless it
     /// was asked that they are kept.
     private var isOld = false
@@ -133,14 +134,12 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
-        self.context = context
         limiter.noteIdle(context.channel)
         check(context)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         end()
-        self.context = nil
         guard let pause else { return }
         self.pause = nil
         pause.cancel()
@@ -152,32 +151,23 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         timer = nil
     }
 
-    /// Hears of bytes that came; says whether they are to be taken apart.
-    func hear(_ bytes: Int, at now: Duration) -> Bool {
+    func hear(at now: Duration) {
         pace.hear(at: now)
-        guard unparsed > Self.mostUnparsed else {
-            unparsed += bytes
-            return true
-        }
-        guard !isTold, let context else { return false }
-        if pace.mayBeTold {
-            tell(context, .requestHeaderFieldsTooLarge, "the fields of the request are too long")
-        } else {
-            context.close(promise: nil)
-        }
-        return false
     }
 
     // MARK: What comes and goes
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isTold else { return }
-        unparsed = 0
         guard verdict == .served else {
             if case .head = unwrapInboundIn(data) { refuse(context) }
             return
         }
+        guard !isFull else { return }
         switch unwrapInboundIn(data) {
+        case .head where unanswered == Self.mostUnanswered:
+            isFull = true
+            return
         case .head(var head):
             if let fault = head.fault { return refuse(fault, context) }
             pace.head(at: context.eventLoop.pace)
@@ -218,7 +208,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     /// comes is only dropped.
     func read(context: ChannelHandlerContext) {
         guard pause == nil else { return }
-        let isDrained = isTold || isLast && pace.isEnding
+        let isDrained = isTold || isFull || isLast && pace.isEnding
         let time = parts.pauseAfterReading() ?? (isDrained ? Self.drainingPause : nil)
         guard let time else { return context.read() }
         pause = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) { [self] in
@@ -238,7 +228,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         // That it may go on with its body is no answer, whose time would run while that comes.
         case .head(let head) where Self.isInformational(head): break
         case .head(var head):
-            if isDeaf || isOld || hours != nil, head.status.code >= 200 {
+            if isDeaf || isFull || isOld || hours != nil, head.status.code >= 200 {
                 suit(&head)
                 data = wrapOutboundOut(.head(head))
             }
@@ -272,7 +262,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     /// the relay's end.
     private func suit(_ head: inout HTTPResponseHead) {
         // At the end nobody is to send another request on the heels of the last (RFC 9112, §9.6).
-        var ends = (isDeaf || hours != nil) && unanswered == 1
+        var ends = (isDeaf || isFull || hours != nil) && unanswered == 1
         if isOld {
             // HTTP/1.0 knows no chunks: what does not say its length ends with the connection.
             let isMeasured = head.headers.contains(name: "content-length")
