@@ -80,7 +80,7 @@ extension LiveEngine {
         Task { await self.resume() }
     }
 
-    /// The loaded groups that have returning clients.
+    /// Returns the loaded groups that have returning clients.
     private func ready() -> [(LiveContainer, LiveGroup)] {
         returning.flatMap { key, groups -> [(LiveContainer, LiveGroup)] in
             guard let container = containers[key] else { return [] }
@@ -115,7 +115,7 @@ extension LiveEngine {
         beginResuming()
     }
 
-    /// The readers of returning clients that have not been sent everything.
+    /// Returns the readers of returning clients that have not been sent everything.
     private func waitingParties() -> Set<ResumeWeight.Party> {
         var parties: Set<ResumeWeight.Party> = []
         for (key, numbers) in returning {

@@ -40,10 +40,10 @@ extension LiveEngine {
 
     // MARK: Sets
 
-    /// The version of the client's current set.
+    /// Returns the version of the client's current set.
     package func version(of number: UInt64) -> Int64? { clients[number]?.version }
 
-    /// The client's current queries, by name.
+    /// Returns the client's current queries, by name.
     package func queries(of number: UInt64) -> [String: LiveQuery] {
         (clients[number]?.queries ?? [:]).filter { !$0.key.hasPrefix(LiveWaiter.getMark) }
             .mapValues(\.query)

@@ -27,7 +27,7 @@ struct ResultMembers: Sendable {
         all = members.filter(order.admits).sorted(by: order.precedes)
     }
 
-    /// The indices of the shown members, out of `count` members.
+    /// Returns the indices of the shown members, out of `count` members.
     private func window(of count: Int) -> Range<Int> {
         switch limit {
         case nil: 0..<count

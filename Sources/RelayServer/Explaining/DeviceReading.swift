@@ -93,7 +93,7 @@ struct DeviceReading: Sendable {
     /// The maximum length of a chain of digests.
     private static let mostDigests = 100
 
-    /// Reads by which push a held delivery was told.
+    /// Finds the push that told of a held delivery.
     ///
     /// If the push of a digest was held again, it became part of the next digest; the last one of
     /// this chain counts.

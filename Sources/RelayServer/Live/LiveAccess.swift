@@ -46,7 +46,7 @@ final class LiveAccess: Sendable {
         /// The number of connections, streams and polls.
         var count = 0
         var newcomers = LiveNewcomers()
-        /// The streams, with the end of the user token that each client was told of.
+        /// The streams, each with the end of a user token that its client was warned of.
         var streams: [UInt64: (identity: LiveIdentity, hub: StreamHub, notice: TokenNotice)] = [:]
         var revocations = LiveRevocations()
 

@@ -66,7 +66,7 @@ struct RecordFeedRoutes: Sendable {
         }
     }
 
-    /// The newer call for changes: several zones, each with its own token.
+    /// Answers the newer call for changes: several zones, each with its own token.
     private func zoneChanges(
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {

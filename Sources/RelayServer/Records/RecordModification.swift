@@ -356,7 +356,7 @@ extension RecordRefusal {
 }
 
 extension APIError {
-    /// The error of a record that does not exist.
+    /// Returns the error of a record that does not exist.
     static func noRecord(_ name: RecordName) -> APIError {
         APIError(.notFound, "there is no record \"\(name)\"")
     }
@@ -369,7 +369,7 @@ extension APIError {
     static let recordTooLarge = APIError(
         .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")
 
-    /// The error of a zone that does not exist.
+    /// Returns the error of a zone that does not exist.
     static func zoneNotFound(_ zoneID: ZoneID) -> APIError {
         APIError(.zoneNotFound, "there is no zone \"\(zoneID.zoneName)\"")
     }

@@ -154,8 +154,8 @@ struct PredicateScales: Sendable {
         try check(
             cost.comparisonsPerChange, limits.perPredicate, path, "one predicate",
             "limits.predicateCost")
-        // This holds regardless of expected costs and of the replaced condition: a change with the
-        // value pays for all conditions filed under it. Equal conditions do not add to the crowd.
+        // This holds regardless of growth and expected hits: a change with the value pays for all
+        // conditions verified under it. Equal conditions do not add to the crowd.
         try check(
             Double(cost.crowd + 1), limits.perRecordType, path,
             "the predicates that ask for the same value", "limits.recordTypeCost")

@@ -19,8 +19,7 @@ struct SubscriptionModification: Sendable {
     private let underWay: ConditionsUnderWay
     /// Whether a refused operation undoes the others.
     let atomicity: EditAtomicity
-    /// The subscriptions whose conditions were refused, perhaps only for lack of the former
-    /// version.
+    /// The subscriptions whose conditions were too costly in addition to the saved ones.
     let heavy: [SubscriptionID]
 
     /// Parses the body.
