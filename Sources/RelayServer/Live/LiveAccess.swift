@@ -28,9 +28,9 @@ final class LiveAccess: Sendable {
     let streams = StreamHubs()
     /// The sessions of `EventSource` clients.
     let held: HeldSessions
-    /// The bytes that all clients together leave untaken.
+    /// The bound on what all clients together leave untaken.
     let backlog = LiveBacklog()
-    /// The frames that sockets hold and that have not been worked.
+    /// The bound on frames that sockets hold and that have not been worked.
     let frames = FrameRoom()
     /// The turns in which the `hello` frames of sockets are judged.
     let turns = HelloTurns()

@@ -13,9 +13,9 @@ final class LivePresence: DevicePresence {
     static let mostForDevice = 256
     /// The number of deliveries that may wait in all.
     static let most = 16_384
-    /// The age at which a forgotten wait is removed; its delivery has ended in another way.
+    /// The age at which an abandoned wait is removed; its delivery has ended in another way.
     private static let oblivion = Duration.seconds(60)
-    /// The interval between searches for forgotten waits, because a search visits all waits.
+    /// The interval between searches for abandoned waits, because a search visits all waits.
     private static let oblivionPause = Duration.seconds(1)
 
     /// The client behind a device; a page may have several device tokens and is still one client.
@@ -59,10 +59,10 @@ final class LivePresence: DevicePresence {
         /// The number of waits for each place.
         var counts: [Place: Int] = [:]
         var decided: [DeliveryID] = []
-        /// The time of the last search for forgotten waits.
+        /// The time of the last search for abandoned waits.
         var forgot: Timestamp?
 
-        /// Removes forgotten waits, to make room.
+        /// Removes abandoned waits, to make room.
         mutating func forget(at now: Timestamp) {
             if let forgot, forgot <= now, now < forgot.advanced(by: oblivionPause) { return }
             forgot = now

@@ -3,9 +3,9 @@
 //   const client = new LiveClient({ url, container, apiToken, credentials });
 //   const cheap = client.results<Art>({ recordType: "Art", predicate: "price < 100", sortBy: "price", limit: 20 });
 //   cheap.onValue = (records) => draw(records);
-//   for await (const records of cheap) draw(records); // or so
+//   for await (const records of cheap) draw(records); // the same as a loop
 
-/** A value of a field, as JSON: dates are milliseconds, bytes base64, references and places objects. */
+/** A value of a field as JSON: dates are milliseconds, bytes are base64, references and locations are objects. */
 export type FieldValue = string | number | boolean | null | FieldValue[] | { [name: string]: FieldValue };
 
 export interface ZoneID {
@@ -19,7 +19,7 @@ export interface Stamp {
   deviceID: string;
 }
 
-/** A record as `records/lookup` answers it; with the format `plain` its fields are bare values. */
+/** A record as in answers of `records/lookup`; in the format `plain` its fields are bare values. */
 export interface LiveRecord<Fields = Record<string, FieldValue>> {
   recordName: string;
   recordType: string;
@@ -30,18 +30,18 @@ export interface LiveRecord<Fields = Record<string, FieldValue>> {
   modified?: Stamp;
 }
 
-/** A record as it was; which version that was is not always known. */
+/** An earlier state of a record; its version is not always known. */
 export type FormerRecord<Fields> = Omit<LiveRecord<Fields>, "recordChangeTag"> & { recordChangeTag?: string };
 
-/** What names a record; of a removed one there is no more. */
+/** The members that identify a record; a removed record has only these. */
 export type Identity = Pick<LiveRecord, "recordName" | "recordType" | "zoneID">;
 
-/** A condition in one of the relay's languages; at most one of them. */
+/** A condition in at most one of the relay's languages. */
 export interface Condition {
-  /** NSPredicate's text, with its arguments for `%@` and `%K`; a `Date` is a date, its milliseconds are a number. */
+  /** An NSPredicate format, with arguments for `%@` and `%K`; pass dates as `Date`, as milliseconds are a number. */
   predicate?: string;
   predicateArguments?: unknown[];
-  /** Realm Query Language, with its arguments for `$0`. */
+  /** Realm Query Language, with arguments for `$0` and so on. */
   rql?: string;
   rqlArguments?: unknown[];
   /** A Minapp condition. */
@@ -52,46 +52,46 @@ export interface Condition {
 
 export interface SortKey {
   fieldName: string;
-  /** True unless given. */
+  /** The default is true. */
   ascending?: boolean;
 }
 
 interface Query extends Condition {
   recordType: string;
-  /** The condition as a subscription has it; or its members beside. */
+  /** The condition as in a subscription; its members may also be given directly, as above. */
   query?: Condition & { recordType?: string };
-  /** `public` unless given; the shared one has no queries, as in CloudKit. */
+  /** The default is `public`; the shared database has no queries, as in CloudKit. */
   database?: "public" | "private";
-  /** Every zone unless given. */
+  /** The default is every zone. */
   zoneID?: ZoneID | string;
-  /** Only these fields travel, and only what touches them is told. */
+  /** The fields that are sent; only changes of these fields are reported. */
   desiredKeys?: string[];
-  /** Whether the record before a change comes too. */
+  /** Whether the record before a change is sent too. */
   before?: boolean;
   /**
-   * `none` tells what comes from now on, and not what there is: of a result what was there before has been added
-   * once it changes, `why` says `created` of what is new alone, and what goes unseen is not told.
+   * `none` leaves out what exists now. In a result, an existing record then counts as added when it changes (`why` is
+   * `created` only for new records), and the removal of a record that was not shown is not reported.
    */
   initial?: "current" | "none";
-  /** Of several changes of one record that are read together tells the last. */
+  /** Whether only the last of several changes of one record is reported, if the relay reads them together. */
   coalesce?: boolean;
-  /** Ends after the first result, or the first change. */
+  /** Whether the query ends after the first result, or the first change. */
   once?: boolean;
 }
 
 export interface Bound {
-  /** Among dates a `Date`: its milliseconds are a number, which stands before all dates. */
+  /** For dates, pass a `Date`: milliseconds are a number, which comes before all dates. */
   value: FieldValue | Date;
-  /** Of `orderBy`: where among the records with this value. */
+  /** With `orderBy`: the key among the records with this value. */
   key?: string;
   isIncluded?: boolean;
 }
 
 export interface ResultQuery extends Query {
   kind?: "result";
-  /** Up to three keys; a name sorts ascending. */
+  /** Up to three keys; a bare name sorts ascending. */
   sortBy?: string | SortKey | (string | SortKey)[];
-  /** A number is that of the first ones; at most 1,000. */
+  /** At most 1,000; a number means the first ones. */
   limit?: number | { first: number } | { last: number };
   orderBy?: { child: string } | "key" | "value" | "priority";
   rules?: "firebase" | "wilddog";
@@ -103,38 +103,38 @@ export type Operation = "create" | "update" | "delete";
 
 export interface ChangesQuery extends Query {
   kind?: "changes";
-  /** All three unless given. */
+  /** The default is all three. */
   firesOn?: Operation[];
   firesWhen?: "matches" | "entered" | "left" | "stayed";
   changedKeys?: string[];
-  /** Whose own changes are left out; `none` unless given. */
+  /** Leaves out the device's own changes, or the user's; the default is `none`. */
   suppress?: "none" | "device" | "user";
 }
 
-/** What the user's saved subscriptions fired, where the container keeps it; a client has one at a time. */
+/** What the user's saved subscriptions fired, if the container keeps it; a client has one such query at a time. */
 export interface NotificationsQuery {
   kind?: "notifications";
-  /** Of the subscriptions of this database; of all unless given. */
+  /** Only subscriptions of this database; the default is all. */
   database?: "public" | "private" | "shared";
-  /** `none` tells what comes from now on, and not what there is. */
+  /** `none` leaves out what exists now. */
   initial?: "current" | "none";
-  /** Goes on after this notification: the `syncToken` of one, or of `notifications/list`. */
+  /** Continues after a notification, by its `syncToken`, or after that of `notifications/list`. */
   since?: string;
 }
 
-/** A query of a set: one that is no result says its kind. */
+/** A query of a set; `kind` is required unless it is a result. */
 export type SetQuery =
   | (ResultQuery & { [Member in Exclude<keyof ChangesQuery, keyof ResultQuery>]?: undefined })
   | (ChangesQuery & { kind: "changes" })
   | (NotificationsQuery & { kind: "notifications" });
 
-/** What went wrong: `serverErrorCode` and `liveError` for programs, `reason` for people. */
+/** An error: `serverErrorCode` and `liveError` are for programs, `reason` is for people. */
 export declare class LiveError extends Error {
   constructor(error?: Partial<ErrorMembers> & { message?: string });
-  /** One of CloudKit's fourteen; absent where there was no answer. */
+  /** One of CloudKit's fourteen codes; absent if there was no answer. */
   readonly serverErrorCode?: string;
   readonly reason: string;
-  /** Such as `unknownType`, `tooManyMatches`, `tokenExpired`; `connection` and `timeout` are the client's own. */
+  /** For example `unknownType`, `tooManyMatches`, `tokenExpired`; `connection` and `timeout` come from the client. */
   readonly liveError?: string;
   readonly retryAfter?: number;
   readonly predicateError?: object;
@@ -149,9 +149,12 @@ export interface ErrorMembers {
 }
 
 interface ItemMembers {
-  /** `created`, `entered`, `windowed`, `readable`, `loaded`; `deleted`, `left`, `unreadable`, `forgotten`. */
+  /**
+   * If added: `created`, `entered`, `windowed`, `readable`, `loaded`. If removed: `deleted`, `left`, `windowed`,
+   * `unreadable`, `forgotten`.
+   */
   why?: string;
-  /** Names the record within its result. */
+  /** The name of the record within its result. */
   key: string;
   /** Whether this device made the change. */
   isMine?: boolean;
@@ -159,23 +162,23 @@ interface ItemMembers {
 
 interface Shown<Fields> extends ItemMembers {
   record: LiveRecord<Fields>;
-  /** In ordered results the key of the neighbour before; `null` is the first place. */
+  /** In ordered results, the key of the preceding record; `null` means the first place. */
   previous?: string | null;
 }
 
-/** What one change did to a result; `before` is the record as it was shown before. */
+/** The effect of a change on a result; `before` is the record as it was shown before. */
 export type Item<Fields> =
   | (Shown<Fields> & { op: "added"; before?: FormerRecord<Fields>; moved?: undefined; changedKeys?: undefined })
   | (Shown<Fields> & {
     op: "changed";
     before: FormerRecord<Fields>;
-    /** Whether its order value changed. */
+    /** Whether its sort value changed. */
     moved?: boolean;
     changedKeys?: string[];
   })
   | (ItemMembers & {
     op: "removed";
-    /** What names it; there is no more of it. */
+    /** Only the members that identify it. */
     record: Identity;
     before: FormerRecord<Fields>;
     previous?: undefined;
@@ -192,11 +195,11 @@ interface ChangeMembers<Fields> {
   isMine: boolean;
 }
 
-/** A change that fits; of a deletion `record` says only what was deleted. */
+/** A change that fits the query; for a deletion, `record` only identifies the record. */
 export type Change<Fields> =
   | (ChangeMembers<Fields> & {
     operation: "create" | "update";
-    /** Of an update: whether the record fitted before; `left` where `firesWhen` asks for that. */
+    /** For an update: whether the record fitted before; `left` only if `firesWhen` asks for it. */
     transition?: "stayed" | "entered" | "left" | "unknown";
     record: LiveRecord<Fields>;
   })
@@ -210,37 +213,37 @@ export interface Gap {
 }
 
 interface Handle {
-  /** `loading` until the first result is whole. */
+  /** `loading` until the first result is complete. */
   readonly state: "loading" | "live" | "ended";
-  /** Why it ended, if the application did not end it. */
+  /** Why the query ended, unless the application closed it. */
   readonly error?: LiveError;
-  /** Called once, if the relay ends the query, or refuses it. */
+  /** Called once if the relay ends or refuses the query. */
   onError?: (error: LiveError) => void;
-  /** Shows no more; iterators end. */
+  /** Ends the query and its iterators. */
   close(): void;
 }
 
-/** A result that stays right. Whoever asks for the same shares one query. */
+/** A result that is kept up to date. Equal queries of a client share one query to the relay. */
 export interface LiveResults<Fields> extends Handle, AsyncIterable<LiveRecord<Fields>[]> {
-  /** The records, in order. Do not change them: they are the client's. */
+  /** The records, in order. Do not modify them: they belong to the client. */
   readonly records: LiveRecord<Fields>[];
-  /** Whether a window is short for a moment, because the next records are being read. */
+  /** Whether a limited result is short for a moment, while the next records are being read. */
   readonly isFilling: boolean;
-  /** What changed (removed, added, changed, change by change), and the result after it. */
+  /** Called with what changed (removed, added and changed records, change by change) and the result after it. */
   onItems?: (items: Item<Fields>[], records: LiveRecord<Fields>[]) => void;
-  /** The whole result, whenever it changed. */
+  /** Called with the whole result whenever it has changed. */
   onValue?: (records: LiveRecord<Fields>[]) => void;
-  /** Iterates over what changed. Iterating over the handle itself gives whole results, the latest to a slow reader. */
+  /** Iterates over what changes. The handle itself iterates over whole results; a slow reader gets the latest. */
   items(): AsyncIterableIterator<Item<Fields>[]>;
 }
 
-/** Each change once. A reader 10,000 behind gets an error. */
+/** Reports each change once. A reader that is 10,000 changes behind gets an error. */
 export interface LiveChanges<Fields> extends Handle, AsyncIterable<Change<Fields> | { gap: Gap }> {
   onChange?: (change: Change<Fields>) => void;
   onGap?: (gap: Gap) => void;
 }
 
-/** An entry of the inbox, as `notifications/list` has it; it comes again when it is marked read. */
+/** An entry of the inbox, as in `notifications/list`; it is reported again when it is marked read. */
 export interface LiveNotification {
   notificationID: string;
   isRead?: boolean;
@@ -248,23 +251,26 @@ export interface LiveNotification {
   [member: string]: unknown;
 }
 
-/** Each notification once, after an interruption too; who joins late has those before. 10,000 behind is an error. */
+/**
+ * Reports each notification once, even after an interruption. A handle that is added later gets the earlier ones. A
+ * reader that is 10,000 notifications behind gets an error.
+ */
 export interface LiveNotifications extends Handle, AsyncIterable<LiveNotification | { gap: { reason: string } }> {
-  /** Where the last one stands: a page that keeps it goes on there with `since`. */
+  /** The place of the last notification: a page can store it, and continue from there with `since`. */
   readonly syncToken?: string;
   onNotification?: (notification: LiveNotification, syncToken: string) => void;
-  /** Some are kept no longer: it begins with the oldest that is kept. */
+  /** Called if some notifications are no longer kept; it continues with the oldest that is kept. */
   onGap?: (gap: { reason: string }) => void;
 }
 
 export interface Connection {
-  /** `current` is said only of what is so at `asOf`; `closed` is the end. */
+  /** `current` means that the data was right at `asOf`; `closed` is final. */
   state: "offline" | "connecting" | "catchingUp" | "current" | "closed";
-  /** When the data was right for the last time, in milliseconds. While offline it stays where it was. */
+  /** The last time at which the data was right, in milliseconds; it does not change while offline. */
   asOf?: number;
-  /** While catching up, 0 to 1. */
+  /** The progress of catching up, from 0 to 1. */
   progress?: number;
-  /** While offline, when the next attempt is made, in milliseconds. */
+  /** While offline, the time of the next attempt, in milliseconds. */
   retryAt?: number;
   /** Why there is no connection. */
   error?: ErrorMembers;
@@ -273,96 +279,96 @@ export interface Connection {
 
 export interface Welcome {
   userRecordName?: string;
-  /** How `by` names this device. */
+  /** The name of this device in `by`. */
   mine?: string;
-  /** A fresh token of the user's; what signs out names it. */
+  /** A fresh token of the user; pass it to sign out. */
   ckWebAuthToken?: string;
   /** The relay's time, in milliseconds. */
   time?: number;
-  /** Seconds. */
+  /** The interval of the relay's heartbeat, in seconds. */
   heartbeat?: number;
   limits?: { queries?: number; frameBytes?: number };
 }
 
 export interface SetEditor {
-  /** Adds a query; the same again changes nothing, another of this name throws `EXISTS`, and nothing is edited. */
+  /** Adds a query. An equal one changes nothing; another one of this name throws `EXISTS`, and cancels the edit. */
   add(name: string, query: SetQuery): void;
-  /** Adds a query that is named by what it is. */
+  /** Adds a query without a name; equal queries count as one. */
   add(query: SetQuery): void;
-  /** Adds a query, or puts it in the place of the one of this name, which goes on if this one is refused. */
+  /** Adds a query, or replaces the one of this name, which continues if the new one is refused. */
   put(name: string, query: SetQuery): void;
-  /** Whether there was one. Beside queries that may be refused it ends once they are taken, and goes on if not. */
+  /** Removes a query; returns whether there was one. Beside new queries, it ends once they are accepted. */
   remove(name: string): boolean;
   removeAll(recordType?: string): void;
 }
 
-/** Named queries; an update of them is taken whole or not at all. */
+/** Named queries; an update of them is applied completely or not at all. */
 export interface LiveSet {
-  /** Of those that have not ended: what is closed, or was wanted `once`, leaves its name free. */
+  /** The names of the queries that have not ended; closed queries and completed `once` queries free their names. */
   readonly names: string[];
-  /** `pending` while there is no connection; `complete` is never said while offline. */
+  /** `pending` while there is no connection; it is never `complete` while offline. */
   readonly state: "pending" | "bootstrapping" | "complete" | "error" | "superseded";
-  /** Of a refused update each query's error, by name; the set is as it was before. */
+  /** The errors of a refused update, by the names of its queries; the set is as it was before. */
   readonly errors: { [name: string]: LiveError };
   onState?: (state: LiveSet["state"]) => void;
   named(name: string): LiveResults<any> | LiveChanges<any> | LiveNotifications | undefined;
-  /** Resolves when the set is complete, rejects when the update is refused, or `edit` throws. */
+  /** Resolves when the set is complete; rejects if the update is refused or `edit` throws. */
   update(edit: (editor: SetEditor) => void): Promise<void>;
   add(name: string, query: SetQuery): Promise<void>;
-  /** Adds a query that is named by what it is. */
+  /** Adds a query without a name; equal queries count as one. */
   add(query: SetQuery): Promise<void>;
   remove(name: string): Promise<void>;
   waitForComplete(options?: { timeout?: number }): Promise<void>;
 }
 
 export interface LiveOptions {
-  /** The relay, such as `https://relay.example`; the page's own origin unless given. */
+  /** The relay, such as `https://relay.example`; the default is the page's own origin. */
   url?: string;
   container: string;
-  /** `development` unless given. */
+  /** The default is `development`. */
   environment?: "development" | "production";
   apiToken?: string;
-  /** Gives the user token. One call at a time: at the start, before a token ends, and when one was refused. */
+  /** Returns the user token. Called once at a time: at the start, before a token ends, and after a refusal. */
   credentials?: (why: "start" | "expires" | "refused") =>
     Promise<{ ckWebAuthToken: string } | null | undefined> | { ckWebAuthToken: string } | null | undefined;
-  /** Names this installation, so that its own changes can be told from others'. */
+  /** The name of this installation, by which its own changes are distinguished from others. */
   deviceID?: string;
-  /** `plain` unless given: fields are bare values. `typed`: `{ value, type }`. */
+  /** In `plain`, the default, fields are bare values; in `typed`, they are `{ value, type }`. */
   format?: "plain" | "typed";
   numbersAsStrings?: boolean;
-  /** In place of the browser's own. */
+  /** A replacement for the browser's own, as are the next two. */
   WebSocket?: new (url: string, protocol: string) => object;
   fetch?: typeof fetch;
   random?: () => number;
 }
 
-/** A connected client; one is enough for a page. It connects with its first query. */
+/** A client of the relay; one is enough for a page. It connects when the first query is made. */
 export declare class LiveClient {
   constructor(options: LiveOptions);
   readonly connection: Connection;
-  /** Called when the connection changes, not for each `asOf`. */
+  /** Called when the connection changes, except for `asOf`. */
   onConnection?: (connection: Connection) => void;
-  /** Called with what concerns no single query. */
+  /** Called with errors that concern no single query. */
   onError?: (error: LiveError) => void;
-  /** What the relay said of itself and of the user. */
+  /** The relay's first answer, about itself and the user. */
   readonly welcome?: Welcome;
   readonly set: LiveSet;
   results<Fields = Record<string, FieldValue>>(query: ResultQuery): LiveResults<Fields>;
   changes<Fields = Record<string, FieldValue>>(query: ChangesQuery): LiveChanges<Fields>;
   notifications(query?: NotificationsQuery): LiveNotifications;
-  /** The records that fit, once; after 30 seconds without an answer it fails. */
+  /** Returns the records that fit, once; rejects without an answer after 30 seconds, or `timeout` milliseconds. */
   get<Fields = Record<string, FieldValue>>(
     query: ResultQuery, options?: { timeout?: number }): Promise<LiveRecord<Fields>[]>;
-  /** Resolves once everything has been told that was durable when this was called, to all queries until then. */
+  /** Resolves once all queries so far have been sent everything that was durable when this was called. */
   fence(options?: { timeout?: number }): Promise<void>;
-  /** Ends everything, for good: loops end without an error, and what waits for an answer is rejected. */
+  /** Closes the client for good: loops end without an error, and pending promises are rejected. */
   close(): void;
 }
 
-/** Names a record within a result, as `previous` does; `me` is the user's record name. */
+/** Returns the name of a record within a result, as in `previous`; `me` is the user's record name. */
 export declare function recordKey(record: Identity, me?: string): string;
 
-/** What the client does, without doing it; for tests. */
+/** The client's logic without any effects; for tests. */
 export declare class LiveMachine {
   constructor(options: { greeting?: object; hasCredentials?: boolean; random?: () => number });
   readonly connection: Connection;

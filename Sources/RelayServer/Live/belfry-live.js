@@ -1,8 +1,8 @@
-// Belfry's live client for web pages: one ES module without dependencies; belfry-live.d.ts says how it is
-// used, docs/live-frames.md what travels.
+// Belfry's live client for web pages: one ES module without dependencies. belfry-live.d.ts documents its use,
+// and docs/live-frames.md the frames.
 //
-// LiveMachine decides and does nothing: events and the time go in, effects come out, so that every case
-// can be tested without waiting. LiveClient is the shell around it.
+// LiveMachine is pure: events and times go in, effects come out, so that every case can be tested without
+// waiting. LiveClient is the shell around it.
 
 export class LiveError extends Error {
   constructor({ serverErrorCode, reason, message, liveError, retryAfter, predicateError } = {}) {
@@ -12,7 +12,7 @@ export class LiveError extends Error {
   }
 }
 
-// Names a record within a result, as `previous` does; the zones of the user, `me`, are unmarked.
+// Returns the name of a record within a result, as `previous` has it; zones of the user `me` need no owner.
 export function recordKey(record, me) {
   const { zoneName = "_defaultZone", ownerRecordName = "" } = record.zoneID ?? {};
   const owner = ownerRecordName === "_defaultOwner" || ownerRecordName === me ? "" : ownerRecordName;
@@ -22,7 +22,7 @@ export function recordKey(record, me) {
 
 const isOrdered = ({ sortBy, orderBy }) => (sortBy ?? orderBy) !== undefined;
 
-// Items that say of each of these records that it has come.
+// Returns items that add each of these records.
 function additions(records, me, definition) {
   let previous = isOrdered(definition) ? null : undefined;
   return records.map((record) => {
@@ -33,10 +33,10 @@ function additions(records, me, definition) {
 }
 
 class ResultView {
-  // In the result's order. A map keeps the order of insertion, which is what an unordered result needs.
+  // In the result's order; a map keeps the order of insertion, which suffices for an unordered result.
   records = new Map();
 
-  // A whole result comes in place of what was there. What the client has seen is not told again.
+  // Replaces everything by a whole result; records that the client has seen give no items.
   replace(records, me, definition) {
     const former = this.records;
     this.records = new Map(records.map((record) => [recordKey(record, me), record]));
@@ -49,7 +49,7 @@ class ResultView {
       const before = former.get(key);
       if (!before) added.push(item);
       else if (!isSeen(before, record)) changed.push({ ...item, op: "changed", before });
-      // The same object, so that a page need not draw it again.
+      // Keeps the same object, so that a page need not draw the record again.
       else this.records.set(key, before);
     }
     return [...removed, ...added, ...changed];
@@ -58,7 +58,7 @@ class ResultView {
   apply(items, me, mine) {
     const told = [];
     const placed = new Set();
-    // A key, and the one that stands after it now.
+    // From a key to the one that follows it now.
     const followers = new Map();
     for (const item of items) {
       const key = recordKey(item.record, me);
@@ -79,8 +79,8 @@ class ResultView {
     return told;
   }
 
-  // `previous` speaks of the result after the whole frame, where the neighbour may have moved too: each is
-  // put behind its neighbour once that one stands.
+  // `previous` refers to the result after the whole frame, in which the neighbour may have moved too. So each
+  // record is placed behind its neighbour once that one has its place.
   #order(placed, followers) {
     const ordered = new Map();
     const put = (key) => {
@@ -90,7 +90,7 @@ class ResultView {
     };
     put(followers.get(null));
     for (const key of this.records.keys()) if (!placed.has(key)) put(key);
-    // A neighbour that is not here is the relay's mistake; no record is lost over it.
+    // A missing neighbour would be an error of the relay; no record is lost because of it.
     for (const key of placed) put(key);
     this.records = ordered;
   }
@@ -101,36 +101,36 @@ const isSeen = (before, record) =>
   record.recordChangeTag !== undefined && before.recordChangeTag === record.recordChangeTag;
 
 const transports = ["websocket", "stream", "poll"];
-// How often opening may fail before the next kind is tried.
+// How often opening may fail before the next transport is tried.
 const patience = 2;
-// One that has worked gets more: then the relay is away rather than the way barred.
+// A transport that has worked gets more attempts: then the relay is probably away.
 const provenPatience = 8;
 const connectTimeout = 10_000;
-// A poll has answered once all has been read, and has come.
+// A poll is answered only after everything has been read and sent.
 const pollTimeout = 60_000;
-const silence = 10_000; // What a heartbeat may be late.
-const idleTime = 5_000; // How long what nobody needs is kept.
-// After this time of being current earlier failures do not count.
+const silence = 10_000; // A heartbeat's allowed delay.
+const idleTime = 5_000; // Until an unused connection closes.
+// After this time of being current, earlier failures do not count.
 const calm = 30_000;
-// The relay takes 20 frames in a second, and 100 at once: what an application asks in a loop waits its
-// turn, and something is left for what cannot wait.
+// The relay accepts 20 frames a second, and 100 at once. Requests in a loop wait for their turn, and some
+// frames remain for what cannot wait.
 const frameTime = 66;
 const burst = 60 * frameTime;
-const longSet = 60_000; // In letters, of which each may be three bytes.
+const longSet = 60_000; // In characters of up to three bytes.
 
 const states = {
   idle: "offline", waiting: "offline", bootstrapping: "catchingUp", current: "current", closed: "closed",
 };
 
-// What is refused now and may be taken later: not the application's fault.
+// Refused for now, but perhaps not later, and so not the application's fault.
 const passes = ({ serverErrorCode }) => /THROTTLED|LATER/.test(serverErrorCode);
 
 const comesBack = (code) =>
   [4401, 4408, 4429, 1001, 1005, 1006, 1011, 1012, 1013].includes(code) || code >= 4500;
 
-// `handle` takes an event and the time in milliseconds, which never goes back, and gives effects, in order.
-// `moment` is the time as the page's clock has it, which may.
-// Events are the methods with `_`, frames those with `$`.
+// `handle` takes an event and the time in milliseconds, which never goes back, and returns effects in order.
+// `moment` is the time of the page's clock, which may go back. Events are the methods with `_`, and frames
+// those with `$`.
 export class LiveMachine {
   #greeting;
   #hasCredentials;
@@ -139,7 +139,7 @@ export class LiveMachine {
   #moment = 0;
   #effects = [];
 
-  // waiting, authorizing, opening, greeting, bootstrapping, current, closed
+  // Also: waiting, authorizing, opening, greeting, bootstrapping, current, closed.
   #phase = "idle";
   #queries = new Map();
   // Gets, which have a query, and fences.
@@ -163,14 +163,14 @@ export class LiveMachine {
   #heartbeat;
   #most; // How many queries a set may have.
   #version = 0;
-  // The set that is under way; one at a time, so that edits meanwhile become one.
+  // The set that waits for an answer. There is one at a time, so that edits meanwhile become one.
   #sent;
   #accepted = { ids: new Set() };
   #isComplete = false;
   #isClosed = false; // By an `at` since it was complete.
   #progress = 0;
 
-  // opened, heard, retry, idle, ping, current, asOf; said, turn, pause
+  // Its members: opened, heard, retry, idle, ping, current, asOf; said, turn, pause.
   #times = {};
   #told = "";
 
@@ -189,7 +189,7 @@ export class LiveMachine {
       try {
         this[`_${event.type}`](event);
       } catch {
-        // A frame that is none. To go on without it would leave a gap, and what was applied in part comes anew.
+        // An invalid frame. Continuing would leave a gap; results that were partly applied are sent again.
         for (const query of this.#queries.values()) {
           if (query.pending.length && query.definition.kind === "result") query.since = query.isKnown = undefined;
         }
@@ -203,7 +203,7 @@ export class LiveMachine {
     return this.#effects;
   }
 
-  // What may be said of the data: never more than is known.
+  // The state of the data, which never claims more than is known.
   get connection() {
     const state = states[this.#phase] ?? "connecting";
     return {
@@ -214,7 +214,7 @@ export class LiveMachine {
     };
   }
 
-  // When `tick` is wanted, at the latest.
+  // The latest time for the next `tick`.
   get wakeAt() {
     const { opened, heard, retry, idle = Infinity, ping = Infinity, turn = Infinity } = this.#times;
     if (this.#phase === "waiting") return retry;
@@ -246,12 +246,12 @@ export class LiveMachine {
   _undeclare({ id }) {
     const query = this.#queries.get(id);
     if (!this.#queries.delete(id)) return;
-    // What is held is out of the set already, or on its way.
+    // A held query is out of the set already, or will be with the next edit.
     if (query.isHeld) this.#flushSoon();
     else this.#edited();
   }
 
-  // It is to leave the set, and is heard until the relay has taken that: if that is refused it goes on.
+  // A held query leaves the set, but stays until the relay has accepted that; after a refusal it goes on.
   _hold({ id, isHeld }) {
     const query = this.#queries.get(id);
     if (!query || query.isHeld === isHeld) return;
@@ -263,7 +263,7 @@ export class LiveMachine {
     return [...this.#queries.values()].filter((query) => !query.isHeld);
   }
 
-  // From now on what is shown is not all that is wanted.
+  // From now on, what is shown differs from what is wanted.
   #edited() {
     if (this.#phase === "current") this.#phase = "bootstrapping";
     this.#isEdited = true;
@@ -279,8 +279,8 @@ export class LiveMachine {
     if (this.#asks.delete(id)) this.#flushSoon();
   }
 
-  // Edits of one turn, and all that come while there is no connection or another set is under way,
-  // travel as one.
+  // Edits of one turn, and all edits while there is no connection or another set waits for its answer, are sent
+  // as one.
   #flushSoon() {
     if (this.#isFlushing) return;
     this.#isFlushing = true;
@@ -294,15 +294,15 @@ export class LiveMachine {
     if (this.#phase === "idle" && isNeeded) return this.#connect();
     const { version, ids } = this.#isDuplex ? this.#accepted : (this.#sent ?? this.#accepted);
     const add = this.#wanted.filter((query) => !ids.has(query.id));
-    // Of what has ended the relay knows the name still.
+    // The relay still knows the names of queries that it has ended.
     const remove = [...ids].filter((id) => this.#queries.get(id)?.isHeld ?? true)
       .concat(add.filter((query) => query.isGone).map((query) => query.id));
     const isSame = version !== undefined && !add.length && !remove.length;
     const asked = [...this.#asks.values()].filter((ask) => !ask.isSent);
     if (["idle", "waiting", "authorizing"].includes(this.#phase)) return;
     if (!this.#isDuplex) {
-      // Nothing can be said on this connection; the next one begins where this one is. What is asked waits for
-      // what was asked before: of a loop nothing would be answered while it runs.
+      // This connection cannot send; the next one continues where it is. A get waits for the answers to earlier
+      // ones, because gets in a loop would otherwise restart the connection before any answer.
       if (isNeeded && (!isSame || (asked.length && asked.length === this.#asks.size))) this.#reopen();
       else this.#settle(true);
       return;
@@ -314,7 +314,7 @@ export class LiveMachine {
       else if (this.#now < this.#times.pause) this.#times.turn = this.#times.pause;
       else {
         if (!this.#takesTurn()) return;
-        // A frame has a bound, beyond which a set may be that was edited bit by bit.
+        // The length of a frame is limited, and a set that grew by edits may be longer.
         let room = 300_000;
         const queries = add.map(wire)
           .filter((query, index) => (room -= JSON.stringify(query).length) > 0 || !index);
@@ -330,8 +330,8 @@ export class LiveMachine {
         this.#times.turn = Math.min(this.#times.turn ?? Infinity, notBefore);
         continue;
       }
-      // A fence stands behind the queries that were asked for before it, also where they are put off: it goes out once
-      // they are taken, because a set that is refused is answered before it.
+      // A fence is sent after the queries that were requested before it have been accepted, because the refusal
+      // of a set is answered earlier.
       if (!query && (this.#isEdited || this.#sent)) continue;
       if (!this.#takesTurn()) return;
       ask.isSent = true;
@@ -339,7 +339,7 @@ export class LiveMachine {
     }
   }
 
-  // Whether a frame may be sent now; if not, the next flush is when one may.
+  // Returns whether a frame may be sent now; if not, schedules a flush for when it may.
   #takesTurn() {
     const { said = 0 } = this.#times;
     const isFree = said <= this.#now + burst;
@@ -348,13 +348,13 @@ export class LiveMachine {
     return isFree;
   }
 
-  // An `at` has closed everything that was asked for.
+  // An `at` has closed everything that was requested.
   #settle(isSame) {
     if (isSame) this.#isEdited = false;
     if (!this.#isClosed || !this.#isComplete || this.#sent || this.#isEdited) return;
     this.#times.current ??= this.#now;
     this.#phase = "current";
-    // Where a fence cannot be sent, to be complete on a connection that began after it says the same.
+    // Where a fence cannot be sent, completion on a connection that began after it means the same.
     for (const ask of this.#asks.values()) {
       if (!this.#isDuplex && ask.isSent && !ask.query) this.#answer(ask);
     }
@@ -394,7 +394,7 @@ export class LiveMachine {
     }
     const hello = { type: "hello", ...this.#greeting, ckWebAuthToken: this.#token ?? undefined, set };
     if (this.#transport === "poll") hello.wait = wait;
-    // Of whom it does not know the relay takes little: a long set follows the welcome.
+    // The relay accepts little from unauthenticated clients, so a long set follows the welcome.
     if (this.#isDuplex && JSON.stringify(set).length > longSet) hello.set = this.#sent = undefined;
     this.#times.opened = this.#times.heard = this.#now;
     this.#do("open", { transport: this.#transport, hello });
@@ -406,7 +406,7 @@ export class LiveMachine {
     this.#open(0);
   }
 
-  // What no `at` has closed is dropped: it comes again.
+  // Drops what no `at` has closed; it is sent again.
   #forgetConnection() {
     this.#hasWelcome = this.#isComplete = this.#isClosed = false;
     this.#sent = undefined;
@@ -431,7 +431,7 @@ export class LiveMachine {
     this.#do("credentials", { why });
   }
 
-  // The hook has answered: with a token, with nothing (nobody is signed in), or with an error.
+  // The answer of the hook: a token, nothing (nobody is signed in), or an error.
   _credentials({ ckWebAuthToken, error }) {
     this.#isAskingToken = false;
     const isNeeded = this.#phase === "authorizing";
@@ -442,7 +442,7 @@ export class LiveMachine {
       const liveError = "tokenExpired";
       this.#end({ serverErrorCode: "AUTHENTICATION_REQUIRED", reason: "nobody is signed in", liveError });
     } else if (!ckWebAuthToken) {
-      // The connection is good until the relay ends it.
+      // The connection remains valid until the relay ends it.
       if (error) this.#do("error", { error });
     } else if (this.#hasWelcome && this.#isDuplex) {
       this.#do("send", { frame: { type: "token", ckWebAuthToken } });
@@ -459,12 +459,12 @@ export class LiveMachine {
     this.#times.ping = undefined;
   }
 
-  // A poll was answered whole, and the next one follows.
+  // A poll has been answered completely, and the next one follows.
   _finished() {
     if (!this.#isClosed || !this.#isComplete) return this._lost({});
     if (this.#times.idle !== undefined) return;
     if (this.#proven.size < 2) return this.#open(this.#phase === "current" ? 25 : 0);
-    // Where something better went before, the relay was away, which is back.
+    // A better transport worked earlier, so the relay was away, and is back.
     this.#proven.clear();
     this.#forgetFailures();
     this.#connect();
@@ -475,7 +475,7 @@ export class LiveMachine {
     const { current = Infinity, idle } = this.#times;
     if (this.#now - current >= calm) {
       this.#attempt = 0;
-      // Another kind has carried for long: perhaps the better one goes now.
+      // A fallback has worked for long; perhaps the better transport works now.
       if (!this.#isDuplex) this.#failures.websocket = 0;
     }
     if (!this.#hasWelcome && !error) this.#failures[this.#transport] += 1;
@@ -490,7 +490,7 @@ export class LiveMachine {
     else this.#wait(error ?? { liveError: "connection", reason: "there is no connection" }, retryAfter);
   }
 
-  // The wait is drawn from the whole step, because clients that were lost together would otherwise come
+  // The wait is random within the whole step; otherwise clients that lost their connections together would come
   // back together.
   #wait(error, retryAfter = 0) {
     this.#error = error;
@@ -506,7 +506,7 @@ export class LiveMachine {
     this.#times.idle = undefined;
   }
 
-  // Nothing more is tried; each query is told why, once.
+  // Gives up; each query is told why, once.
   #end(error) {
     this.#do("drop");
     this.#error = error;
@@ -520,7 +520,7 @@ export class LiveMachine {
     this.#phase = "closed";
   }
 
-  // The network is back, or the page is shown: timers may have slept, and the socket may be dead.
+  // The network is back, or the page is visible again: timers may have slept, and the socket may be dead.
   _returned() {
     this.#forgetFailures();
     if (this.#phase === "waiting") {
@@ -530,7 +530,7 @@ export class LiveMachine {
       this.#do("send", { frame: { type: "fence", id: "ping" } });
       this.#times.ping ??= this.#now + silence;
     } else if (!this.#isDuplex && this.wakeAt < Infinity && this.#now - this.#times.heard > silence) {
-      // It cannot be asked whether it is alive; a new one is.
+      // This connection cannot be tested for life, so it is replaced.
       return this.#reopen();
     }
     this._tick();
@@ -552,7 +552,7 @@ export class LiveMachine {
   _frames({ frames }) {
     this._heard();
     for (const frame of frames) {
-      // A newer relay says more: that is no mistake. Behind a goodbye nothing counts.
+      // Unknown frames of a newer relay are no error. Frames after a goodbye are ignored.
       if (!/offline|closed/.test(states[this.#phase])) this[`$${frame.type}`]?.(frame);
     }
   }
@@ -563,7 +563,8 @@ export class LiveMachine {
 
   $change = this.$items;
 
-  // The inbox is a feed of its own beside the log: no `at` closes it, each entry says how to go on after it.
+  // The inbox is independent of the log: no `at` closes it, and each entry has the token after which to
+  // continue.
   $notification({ id, notification, syncToken }) {
     const query = this.#queries.get(id);
     if (!query) return;
@@ -571,7 +572,7 @@ export class LiveMachine {
     this.#do("notify", { id, notification, syncToken });
   }
 
-  // Where one begins that is told nothing of what there was.
+  // The place at which a feed begins that leaves out existing notifications.
   $place({ id, syncToken }) {
     Object.assign(this.#queries.get(id) ?? {}, { since: syncToken });
   }
@@ -606,7 +607,7 @@ export class LiveMachine {
   }
 
   $state(frame) {
-    // An edit of this client's own has taken its place.
+    // A newer edit of this client has replaced it.
     if (frame.state === "superseded" && frame.version !== this.#sent?.version) return;
     const isConflict = frame.state === "superseded" || frame.serverErrorCode === "CONFLICT";
     if (isConflict || frame.state === "error") return this.#refuseSet(frame, isConflict);
@@ -619,7 +620,7 @@ export class LiveMachine {
     for (const { id, group, fingerprint, isResumed } of frame.queries ?? []) {
       const query = this.#queries.get(id) ?? this.#asks.get(id);
       if (!query) continue;
-      // What comes for it is held back until it is known to be whole: with its result, or with `complete`.
+      // Its frames are held back until it is whole: with its result, or with `complete`.
       if (isResumed !== undefined || query.group !== group) query.isLive = false;
       Object.assign(query, { group, nextFingerprint: fingerprint ?? query.nextFingerprint });
     }
@@ -636,7 +637,7 @@ export class LiveMachine {
       const error = query.error ?? (query.serverErrorCode && query);
       if (error && query.id !== undefined) errors[query.id] = error;
     }
-    // Where it would be posted again at once, it waits.
+    // It waits before it is sent again.
     const passing = isConflict ? !this.#isDuplex && frame : [frame, ...Object.values(errors)].find(passes);
     if (passing) {
       this.#sent = undefined;
@@ -644,7 +645,7 @@ export class LiveMachine {
     }
     if (isConflict) this.#accepted = { ids: new Set() };
     else if (!Object.keys(errors).length) {
-      // It is the set that is refused: what is too many of it, or else all that it would have added.
+      // The whole set is refused: either the queries beyond the limit fail, or all that it would have added.
       const asked = this.#isDuplex ? [] : [...this.#asks.values()].filter((ask) => ask.isSent && ask.query);
       const ids = [...(this.#sent?.ids ?? []), ...asked.map(({ id }) => id)];
       for (const id of ids.slice(ids.length > this.#most ? this.#most : 0)) {
@@ -653,12 +654,12 @@ export class LiveMachine {
     }
     this.#sent = undefined;
     for (const id in errors) this.#fail(id, errors[id]);
-    // Whoever wants all or nothing takes the rest back before the next set goes out.
+    // An all-or-nothing update takes the rest back before the next set is sent.
     this.#do("refusedSet", { isConflict, errors });
     this.#flushSoon();
   }
 
-  // The relay cannot do it now: it is asked again, and what is shown stays.
+  // The relay cannot do it now: the request is repeated, and what is shown stays.
   #later(error) {
     if (!this.#isDuplex) {
       this.#do("drop");
@@ -668,7 +669,7 @@ export class LiveMachine {
     this.#edited();
   }
 
-  // Of a time that is none it would be asked again at once.
+  // An invalid time must not cause an immediate repetition.
   #afterPause({ retryAfter = 5 }) {
     return this.#now + (retryAfter * 1000 || 0) + 1000 * this.#random();
   }
@@ -735,8 +736,8 @@ export class LiveMachine {
     } else this.#fail(frame.id, frame);
   }
 
-  // Everything up to here belongs together. It is applied as one step, and only then told: whoever looks
-  // from one query to another while being told sees both at the same position.
+  // Everything up to here belongs together. All of it is applied before any of it is reported, so that
+  // callbacks see all queries at the same position.
   $at(frame) {
     for (const query of this.#queries.values()) {
       const isWhole = query.isLive || query.hasResult || this.#isComplete;
@@ -750,7 +751,7 @@ export class LiveMachine {
     if (this.#isComplete) this.#times.asOf = this.#moment;
     this.#isClosed = true;
     this.#settle();
-    // Of who lags not all has been told while its set is not complete.
+    // While the set of a lagging client is not complete, not everything has been sent.
     for (const ask of this.#asks.values()) if (ask.isReached && this.#isComplete) this.#answer(ask);
   }
 
@@ -773,7 +774,8 @@ export class LiveMachine {
         const { type, group, ...change } = frame;
         changes.push({ ...change, isMine: isBy(frame, this.#mine) });
       } else if (query.definition.kind === "changes") {
-        // What is missing cannot be told; that it is missing must be. A restored store goes back, whatever the reason.
+        // What is missing cannot be shown, but the gap must be reported. A restored store goes back, for any
+        // reason.
         const { type, groups, ...gap } = frame;
         changes.push({ gap });
         query.position = gap.to;
@@ -790,7 +792,7 @@ export class LiveMachine {
 
 const wire = ({ id, definition, since, fingerprint }) => ({ ...definition, id, since, fingerprint });
 
-// What cannot be read ends the connection: to go on without it would leave a gap.
+// Unreadable frames end the connection, because continuing would leave a gap.
 function read(texts) {
   try {
     return { type: "frames", frames: texts.map((text) => JSON.parse(text)) };
@@ -799,11 +801,11 @@ function read(texts) {
   }
 }
 
-// Half of a letter, of a text that was cut within it, is no JSON to the relay, which would end all queries for it.
+// The relay would end all queries because of a lone surrogate, from a text that was cut, as invalid JSON.
 const written = (frame) =>
   JSON.stringify(frame).replace(/\\(?:ud[89a-f]..|.)/g, (escape) => (escape[2] ? "\ufffd" : escape));
 
-// Each calls `on` with the machine's events.
+// Each of these calls `on` with events for the machine.
 
 function openSocket({ base, hello, WebSocket }, on) {
   const socket = new WebSocket(base.replace(/^http/, "ws"), "belfry.live.v1");
@@ -814,7 +816,7 @@ function openSocket({ base, hello, WebSocket }, on) {
   };
   socket.onmessage = ({ data }) => on(read([data]));
   socket.onclose = ({ code }) => on({ type: "lost", code });
-  // Some of Node's close without a word where nobody answers; where both come the first counts.
+  // Some of Node's sockets close silently if there is no answer; if both events come, the first counts.
   socket.onerror = () => on({ type: "lost" });
   return { send, close: () => socket.close(1000) };
 }
@@ -823,13 +825,13 @@ function openRequest(path, read) {
   return ({ base, hello, fetch }, on) => {
     const ending = new AbortController();
     const body = written(hello);
-    // A plain text needs no preflight; the relay reads JSON whatever it is called. Of whom it does not know it takes
-    // little: before a long set the head says who asks.
+    // A plain text needs no preflight, and the relay reads any type as JSON. It accepts little from
+    // unauthenticated clients, so with a long set the credentials are in the head.
     const headers = body[longSet] && { ckAPIToken: hello.ckAPIToken, Authorization: `Bearer ${hello.ckWebAuthToken}` };
     fetch(base + path, { method: "POST", headers, body, signal: ending.signal, cache: "no-store" })
       .then(async (response) => {
         if (response.ok) return read(response, on);
-        // What stands before the relay says in words of its own that it is not there.
+        // A proxy reports in its own format that the relay is away.
         const retryAfter = +response.headers.get("Retry-After") || undefined;
         const error = await response.json().catch(() => ({}));
         const reconnect = /REQUIRED|THROTTLED|INTERNAL|LATER/.test(error.serverErrorCode);
@@ -848,7 +850,7 @@ async function readStream(response, on) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return on({ type: "lost" });
-    // A comment keeps the way open, and shows that it is.
+    // Comments keep the connection open, and show that it is.
     on({ type: "heard" });
     const events = (rest + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);
     rest = events.pop();
@@ -859,11 +861,11 @@ async function readStream(response, on) {
 }
 
 async function readPoll(response, on) {
-  // What is long is on its way.
+  // A long answer has begun to arrive.
   on({ type: "opened" });
   const { frames } = await response.json();
   on({ type: "frames", frames });
-  setTimeout(on, 250, { type: "finished" }); // Or many changes would make as many polls.
+  setTimeout(on, 250, { type: "finished" }); // Limits the rate of polls.
 }
 
 const ways = {
@@ -889,7 +891,7 @@ export class LiveClient {
   #timer;
   #timerAt = Infinity;
   #last = 0;
-  #ahead = 0; // Of a clock that was set back.
+  #ahead = 0; // After the clock was set back.
   #ending = new AbortController();
 
   constructor({ url = globalThis.location?.origin, container, environment = "development", apiToken, credentials,
@@ -933,7 +935,7 @@ export class LiveClient {
   }
 
   close() {
-    // It is the application that ends them: none is told of a fault, and no loop throws one.
+    // The application ends them, so they report no error, and loops end normally.
     for (const { handles } of this.#wires.values()) for (const handle of handles) handle._fail();
     this.#wires.clear();
     this._handle({ type: "close" });
@@ -944,7 +946,7 @@ export class LiveClient {
   #ask(query, timeout) {
     return new Promise((resolve, reject) => {
       const id = `a${++this.#serial}`;
-      // What cannot be said is refused before it stands among the others.
+      // Invalid queries fail here, before they are sent with others.
       query = said(query);
       const end = (settle) => (value) => {
         clearTimeout(timer);
@@ -968,7 +970,7 @@ export class LiveClient {
     if (state === "closed") queueMicrotask(() => one._fail(new LiveError(error ?? closed)));
   }
 
-  // Whoever shows the same shares one query: one result travels, and who comes later has it at once.
+  // Equal queries share one: a single result is transferred, and later handles have it at once.
   _acquire(definition, handle) {
     const text = JSON.stringify(definition);
     let wire = this.#wires.get(text);
@@ -979,7 +981,7 @@ export class LiveClient {
     }
     wire.handles.add(handle);
     this._hold(wire);
-    // By then it is known who is to be told. Changes are told as they come, and to nobody again.
+    // By then the callbacks are set. A change is reported when it comes, and never again.
     queueMicrotask(() => {
       if (wire.last && handle.state === "loading") handle._deliver({ ...wire.last, changes: [] });
       handle._join(wire.told.values());
@@ -988,7 +990,7 @@ export class LiveClient {
     return wire;
   }
 
-  // A page that draws itself anew lets go and takes the same again at once.
+  // A page that draws itself again releases a query and acquires it again at once.
   _release(wire, handle) {
     wire.handles.delete(handle);
     queueMicrotask(() => {
@@ -999,7 +1001,7 @@ export class LiveClient {
     });
   }
 
-  // Held back is what is shown by handles alone that are to go.
+  // A query is held if all of its handles are about to end.
   _hold({ id, handles }) {
     this._handle({ type: "hold", id, isHeld: [...handles].every((handle) => handle._isHeld) });
   }
@@ -1012,7 +1014,7 @@ export class LiveClient {
     return [...(this.#wire(id)?.handles ?? [this.#asked.get(id)])].filter(Boolean);
   }
 
-  // What the application does while it is told changes the machine at once; what follows is done in turn.
+  // Calls from within callbacks change the machine at once; their effects are performed in turn.
   _handle(event) {
     this.#effects.push(...this.#machine.handle(event, this.#now(), Date.now()));
     if (this.#isWorking) return;
@@ -1022,14 +1024,14 @@ export class LiveClient {
     this.#arm();
   }
 
-  // Where the clock is set back, what was to come in a second must not wait for an hour.
+  // If the clock is set back by an hour, timers for a second must not wait for an hour.
   #now() {
     this.#ahead = Math.max(this.#ahead, this.#last - Date.now());
     return (this.#last = Date.now() + this.#ahead);
   }
 
-  // A deadline that only moves away needs no new timer: the old one looks again. Where there is none no
-  // timer keeps a program of Node's from its end, as one does while it waits for its relay.
+  // A deadline that moves away needs no new timer, because the old one checks again. Without a deadline there
+  // is no timer, so that a Node program can end; a client that waits for its relay keeps it running.
   #arm() {
     const at = this.#machine.wakeAt;
     if (at >= this.#timerAt && at < Infinity) return;
@@ -1073,11 +1075,11 @@ export class LiveClient {
     }
   }
 
-  // For whoever joins late: an inbox is told once to all who show it.
+  // For handles that are added later: each notification is sent once, for all that show it.
   #keep({ id, notification, ...rest }) {
     const { told, text } = this.#wire(id) ?? {};
     if (!told || !notification || JSON.parse(text).initial === "none") return;
-    // Marked read it comes again, behind the others.
+    // A notification that was marked read comes again, after the others.
     told.delete(notification.notificationID);
     told.set(notification.notificationID, { notification, ...rest });
     if (told.size > mostWaiting) told.delete(told.keys().next().value);
@@ -1101,7 +1103,7 @@ export class LiveClient {
     try {
       Object.assign(this.#connection, ways[transport]({ ...this.#options, hello }, on));
     } catch {
-      // What fails at once, such as a bad address, fails as later failures do.
+      // An immediate failure, such as a bad address, is handled like later failures.
       queueMicrotask(() => on({ type: "lost" }));
     }
   }
@@ -1119,7 +1121,7 @@ export class LiveClient {
 
 const closed = { liveError: "connection", reason: "the client is closed" };
 
-// A mistake of the application is its own: it is reported, and the client goes on.
+// An error of the application's callbacks is reported, and the client continues.
 function guard(act) {
   try {
     return act();
@@ -1132,15 +1134,15 @@ const forms = ["predicate", "predicateArguments", "rql", "rqlArguments", "where"
 
 const said = (query) => query && JSON.parse(JSON.stringify(query));
 
-// Timers take no more than this: longer is for ever.
+// The longest time for a timer; longer means for ever.
 const later = (act, timeout) => (timeout < 2 ** 31 ? setTimeout(act, timeout) : undefined);
 
-// As JSON a date would be a text, which is no date and equals none.
+// As JSON, a date would become a text, which equals no date.
 const typed = (value) =>
   Array.isArray(value) ? value.map(typed)
     : value instanceof Date ? { value: +value, type: "TIMESTAMP" } : value;
 
-// The query as it travels. Members that are unknown here go to the relay as they are.
+// The query as it is sent. Unknown members are passed to the relay unchanged.
 function definition(kind, { recordType, query, sortBy, limit, ...rest }) {
   const condition = { ...query };
   for (const form of forms) {
@@ -1162,7 +1164,7 @@ function definition(kind, { recordType, query, sortBy, limit, ...rest }) {
   };
 }
 
-// Values for somebody who may be slow: the latest only, or each one up to a bound.
+// Values for a reader that may be slow: only the latest, or all of them up to a limit.
 class Outlet {
   #values = [];
   #waiting = [];
@@ -1186,7 +1188,7 @@ class Outlet {
 
   end(error) {
     this.#end ??= error ? Promise.reject(error) : Promise.resolve({ done: true });
-    this.#end.catch(() => {}); // Told to whoever asks for the next.
+    this.#end.catch(() => {}); // `next` reports it.
     for (const resolve of this.#waiting.splice(0)) resolve(this.#end);
   }
 
@@ -1217,13 +1219,13 @@ class Handle {
   constructor(client, definition) {
     this.#client = client;
     this._definition = definition;
-    // What is wanted once ends here too, so that no interruption brings it again.
+    // A query that is wanted once ends here too, so that it is not repeated after an interruption.
     this._isOnce = definition.once;
     this.#wire = client._acquire(definition, this);
   }
 
-  // What another query of a set takes the place of: if that one is refused it goes on, and is told what it
-  // has not been told meanwhile.
+  // Holds a query that another one of a set replaces. If that one is refused, this one goes on, and reports
+  // what it missed.
   _suspend() {
     this.#held ??= [];
     this.#client._hold(this.#wire);
@@ -1269,7 +1271,7 @@ class Handle {
 
   _join() {}
 
-  // Whoever ends it while being told is told no more.
+  // A handle that is closed within a callback reports nothing more.
   _tell(act) {
     if (this.state !== "ended") guard(act);
   }
@@ -1303,7 +1305,7 @@ class LiveResults extends Handle {
     return this._iterate("items", mostWaiting, this.state === "live" ? this.#additions(this.records) : undefined);
   }
 
-  // Whoever joins late sees what is there as having come.
+  // To a reader that joins late, existing records count as added.
   #additions(records) {
     return additions(records, this._me, this._definition);
   }
@@ -1369,7 +1371,7 @@ class LiveNotifications extends Handle {
 
 const kinds = { result: LiveResults, changes: LiveChanges, notifications: LiveNotifications };
 
-// Each update is taken whole or not at all.
+// Named queries, whose updates are applied completely or not at all.
 class LiveSet {
   onState;
   state = "pending";
@@ -1377,10 +1379,10 @@ class LiveSet {
 
   #client;
   #handles = new Map();
-  // The queries by name; what two queries are is the same where their texts are.
+  // The queries by name; equal queries have equal texts.
   #texts = new Map();
-  #good = new Map(); // As they were last taken.
-  // Handles of those, in whose place others are that have not been taken.
+  #good = new Map(); // As last accepted.
+  // The handles of accepted queries whose replacements are not accepted yet.
   #former = new Map();
   #waiters = new Set();
 
@@ -1392,7 +1394,7 @@ class LiveSet {
     return [...this.#alive(this.#texts).keys()];
   }
 
-  // Without what has ended: its name is free, and nothing asks for it again.
+  // Returns the queries that have not ended; the names of others are free.
   #alive(texts) {
     const isOver = (name) => this.#handles.get(name)?.state === "ended";
     return new Map([...texts].filter(([name, text]) => text !== this.#texts.get(name) || !isOver(name)));
@@ -1428,7 +1430,7 @@ class LiveSet {
       });
     };
     edit({
-      // Without a name a query is named by itself, so that adding it again changes nothing.
+      // A query without a name is named by its text, so that adding it again changes nothing.
       add(name, query) {
         const text = textOf(query ?? name);
         if (!query) name = text;
@@ -1468,7 +1470,7 @@ class LiveSet {
       clearTimeout(timer);
       this.#waiters.delete(waiter);
     };
-    // Whoever does not wait is told by `onState`.
+    // A caller that does not wait is informed by `onState`.
     promise.then(forget, forget);
     this._connection(this.#client.connection);
     return promise;
@@ -1476,14 +1478,14 @@ class LiveSet {
 
   #take(next) {
     this.#good = this.#alive(this.#good);
-    // Where something may be refused, what is to go with it is held back until that is known.
+    // If an update may be refused, handles that would end are held until that is known.
     const isSure = this.#isGood(next);
     if (isSure) this.#good = next;
     for (const [name, handle] of this.#handles) {
       if (next.get(name) === this.#texts.get(name) && handle.state !== "ended") continue;
       this.#handles.delete(name);
       const isGood = this.#good.get(name) === this.#texts.get(name);
-      // At once, and `close` in a while: until then the set would be complete.
+      // It suspends at once, but closes later: the set would be complete until then.
       handle._suspend();
       if (!isGood || isSure || handle.state === "ended") handle.close();
       else this.#former.set(name, handle);
@@ -1507,7 +1509,7 @@ class LiveSet {
     return [...texts].every(([name, text]) => this.#good.get(name) === text);
   }
 
-  // What is refused later takes nothing back of what the relay has taken, though it has not told it all.
+  // A later refusal takes nothing back that the relay has accepted, even before it is complete.
   _taken({ ids }) {
     for (const [name, handle] of this.#former) {
       if (ids.has(handle._id)) continue;
@@ -1533,7 +1535,7 @@ class LiveSet {
       for (const handle of this.#former.values()) handle._fail(reason);
       for (const waiter of this.#waiters) waiter.reject(reason);
     }
-    // What shows nothing cannot be refused, and nothing connects for its sake.
+    // An empty set cannot be refused, and does not need a connection.
     if (state !== "current" && (state !== "offline" || this.names.length)) return;
     for (const handle of this.#former.values()) handle.close();
     this.#former.clear();
@@ -1541,7 +1543,7 @@ class LiveSet {
     for (const waiter of this.#waiters) waiter.resolve();
   }
 
-  // The version before stays in force, so what was edited since is taken back.
+  // The previous version stays in force, so later edits are taken back.
   _refused({ errors, isConflict }) {
     if (isConflict) return this.#show("superseded");
     const refused = [...this.#handles].filter(([, handle]) => errors[handle._id]);

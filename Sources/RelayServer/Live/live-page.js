@@ -1,8 +1,8 @@
-// A page that shows a window of records as they change; `belfry dev` prints its address with everything
-// that it needs in the fragment, which browsers keep to themselves.
+// A page that shows a window of records as they change. `belfry dev` prints its address with everything that it
+// needs in the fragment, which browsers do not send.
 import { LiveClient, recordKey } from "./client.js";
 
-// The relay lets a page of its own have nothing inline, and this needs no further file.
+// The policy of the relay's own pages forbids inline styles, and this needs no further file.
 const style = new CSSStyleSheet();
 style.replaceSync(`
   :root { color-scheme: light dark; --line: #8884; --dim: #666; --accent: #0a7d5a; --flash: #ffd54a; --bad: #b3261e;
@@ -43,10 +43,10 @@ document.adoptedStyleSheets = [style];
 const element = (id) => document.getElementById(id);
 const form = element("form");
 const given = new URLSearchParams(location.hash.slice(1));
-const pace = 50; // Milliseconds between two drawings: more of them nobody sees.
+const pace = 50; // Milliseconds between two drawings; more would not be noticed.
 let client;
 let results;
-let drawing; // The timer of the next one.
+let drawing; // The timer of the next drawing.
 
 // MARK: What is shown
 
@@ -65,7 +65,7 @@ function showState() {
   const standing = [words[state]];
   if (transport) standing.push(`over ${ways[transport]}`);
   if (state === "offline" && error?.reason) standing.push(error.reason);
-  // What is another one each second is shown, and not read aloud.
+  // What changes each second is shown, but not read aloud.
   const times = [""];
   if (progress > 0 && progress < 1) times.push(`${Math.round(progress * 100)} %`);
   if (asOf !== undefined) times.push(`as of ${span(Date.now() - asOf)} ago`);
@@ -88,7 +88,7 @@ function showError(error) {
 
 const text = (value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
 
-let rows = new Map(); // The row of each record that is shown, with what it was made of.
+let rows = new Map(); // The row of each shown record, with the data it was made of.
 
 function showRecords(records, touched) {
   const names = [...new Set(records.flatMap((record) => Object.keys(record.fields)))].sort();
@@ -103,7 +103,7 @@ function showRecords(records, touched) {
     element("head").replaceChildren(...cells("th", ["Record", ...names, "Modified"]));
     rows.clear();
   }
-  // Of thousands few are others: what is as it was stays, with what somebody selected in it.
+  // Few of thousands change: unchanged rows stay, and so does a selection in them.
   const before = rows;
   rows = new Map();
   element("rows").replaceChildren(...records.map((record) => {
@@ -162,14 +162,14 @@ function show() {
   const key = sortBy && { fieldName: sortBy.replace(/^-/, ""), ascending: !sortBy.startsWith("-") };
   results = client.results({
     recordType, predicate: predicate || undefined, sortBy: key || undefined,
-    // A window needs an order; without one all records are shown, as far as they are allowed to be.
+    // A window needs an order; without one, all records are shown, up to the relay's limit.
     limit: key ? Number(limit) || 20 : undefined,
   });
   let touched = new Map();
   let isFirst = true;
   results.onItems = (items) => {
     if (isFirst) return;
-    // What was added and changed since the last drawing was added.
+    // A record that was added and changed since the last drawing counts as added.
     for (const { key, op } of items) touched.set(key, touched.get(key) === "added" && op === "changed" ? "added" : op);
   };
   results.onValue = () => {
@@ -182,7 +182,7 @@ function show() {
   };
   results.onError = showError;
   element("stop").disabled = false;
-  // So that a reload shows the same. A token that was typed in is left out: it would stay in the history.
+  // A reload then shows the same. A token that was typed in is left out, because it would stay in the history.
   const kept = Object.entries(values).filter(([name, value]) => value && (name !== "token" || given.has(name)));
   history.replaceState(null, "", `#${new URLSearchParams(kept)}`);
   showState();
@@ -195,7 +195,7 @@ form.addEventListener("submit", (event) => {
 element("stop").addEventListener("click", stop);
 setInterval(() => {
   showState();
-  // That nothing more is being read may come with no record.
+  // The end of filling may come without a record.
   if (element("count").textContent) showCount();
 }, 1000);
 
