@@ -198,7 +198,7 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
     ) {
         guard isLeft else { return context.close(mode: mode, promise: promise) }
         promise?.succeed()
-        // The task first closes its output and then everything. Later calls are meant seriously.
+        // The task first closes its output, and then everything. Later calls are carried out.
         if case .all = mode { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
     }
 
