@@ -59,7 +59,9 @@ extension RelayStore {
         return due
     }
 
-    /// One that cannot be read stays, and counts what it counts; a day later it is looked at again.
+    /// Postpones unreadable digests for a day.
+    ///
+    /// They stay open and keep their counts.
     private func putOff(_ digests: [Int64], at now: Timestamp) async throws {
         let later = now.advanced(by: .seconds(86_400)).stored
         try await write(changes: digests.count) { commit in
@@ -93,8 +95,9 @@ extension RelayStore {
         }
     }
 
-    /// Closes digests that are as they were read, and makes a retry of each; all answers are waited
-    /// for together.
+    /// Closes the digests that have not changed since they were read, and makes a retry of each.
+    ///
+    /// The statements run as one batch.
     static func close(
         _ digests: [(digest: Digest, retry: RetryRow)], at now: Timestamp, in db: Database
     ) throws -> Int {
@@ -142,8 +145,8 @@ extension RelayStore {
         ) { row in
             let stored = StoredRow(row: row, table: "retry")
             let name: String = row["subscription"]
-            // By bytes: a mark at the beginning of the subscription's ID makes one letter of itself
-            // and the stroke before it.
+            // The text is split by bytes, because a combining mark at the start of the
+            // subscription's ID would form a single character with the slash before it.
             let parts = name.utf8.split(
                 separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false
             ).map { String(Substring($0)) }
@@ -237,10 +240,10 @@ extension RelayStore {
 }
 
 private extension DigestFate {
-    /// The digest of a group that was open at `moment`, or the last before it.
+    /// Returns the digest of a group that was open at `moment`, or else the last one before.
     ///
-    /// Those that are open and those that are closed have an index each, and digests are kept for
-    /// as long as receipts: without these it would be looked for among all of them.
+    /// Open and closed digests have an index each, and the two parts of the query use them. Digests
+    /// are kept as long as receipts, so a query without an index would search all of them.
     static func of(
         _ group: HeldGroup, _ container: Int64, heldAt moment: Timestamp, in db: Database
     ) throws -> DigestFate? {
@@ -282,15 +285,17 @@ extension Digest {
 }
 
 extension Kindness {
-    /// A delivery, and the number of its container.
+    /// A delivery with the number of its container.
     private typealias Known = (owed: OwedDelivery, container: Int64)
-    /// What a subscription asks for, and the version that says so, unless no other can come.
+    /// The kindness settings of a subscription, and the serial of the version that has them; the
+    /// serial is `nil` if that version has ended and has no successor.
     private typealias Asked = (serial: UInt64?, kindness: String?)
 
-    /// What may hold `deliveries` back by what `db` holds now, where something does.
+    /// Returns the current settings that may hold `deliveries` back, for those that have any.
     ///
-    /// By the subscription's ID and the device's token, as withdrawals are judged: an edit ends the
-    /// version that fired. A once subscription that has fired says what it said.
+    /// The lookup uses the subscription's ID and the device's token, like the one for withdrawals,
+    /// because an edit ends the version that fired. For a once subscription that has fired, its
+    /// last settings count.
     static func among(
         _ deliveries: [OwedDelivery], in db: Database
     ) throws -> [DeliveryID: Kindness] {
@@ -316,13 +321,14 @@ extension Kindness {
         return found
     }
 
-    /// What both ask for; `nil` if that is nothing.
+    /// Combines the settings of both, or returns `nil` if there are none.
     private init?(of subscription: Asked?, _ device: Row?) {
         let texts: (subscription: String?, device: String?) = (
             subscription?.kindness, device?["kindness"]
         )
         guard texts.subscription != nil || texts.device != nil else { return nil }
-        // What cannot be read asks for nothing; the version itself is told of where it is read.
+        // Unreadable settings count as none. The unreadable version itself is reported where it is
+        // read.
         self.init(
             subscription: texts.subscription.flatMap { text in
                 try? SubscriptionKindness(try JSONReader(try JSONValue(stored: text)))
@@ -334,7 +340,7 @@ extension Kindness {
             deviceSerial: device.map { UInt64(clamping: $0["serial"] as Int64) })
     }
 
-    /// The versions that count now, in the order of the deliveries.
+    /// Returns the settings that count now, in the order of the deliveries.
     private static func subscriptions(of known: [Known], in db: Database) throws -> [Asked?] {
         let statement = try db.cachedStatement(
             sql: "SELECT kindness, ended FROM subscription WHERE serial = ?")
@@ -348,7 +354,7 @@ extension Kindness {
                 return (isLive ? one.owed.subscriptionSerial : nil, row["kindness"])
             }
         }
-        // A once subscription has no other version than the one that fired.
+        // A once subscription that has fired has no successor.
         let ended = known.indices.filter { index in
             found[index]?.serial == nil && known[index].owed.delivery.isOnce != true
         }
@@ -364,7 +370,7 @@ extension Kindness {
         return found
     }
 
-    /// The versions that came in the places of those that have ended.
+    /// Returns the versions that replaced those that have ended.
     private static func successors(
         of known: [Known], in database: DatabaseScope?, _ db: Database
     ) throws -> [Row?] {

@@ -2,10 +2,11 @@ import RelayModel
 import Storage
 
 extension RelayStore {
-    /// Forgets deleted records, and notes in their zones from where on tokens are still good.
+    /// Deletes the marks of deleted records, and records in their zones which sync tokens are still
+    /// valid.
     ///
-    /// Their age counts from the deletion by its own clock; what a source reports late may go at
-    /// once, and then tokens from before its report have expired.
+    /// The age counts from the moment of the deletion as its source gives it. So a deletion that is
+    /// reported late may be pruned at once, and tokens from before the report then expire.
     func pruneMarks(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
@@ -24,9 +25,9 @@ extension RelayStore {
         }
     }
 
-    /// Forgets the versions of records that are not kept, and that nobody has changed for long.
+    /// Deletes the versions of records that are not kept and that have not changed for long.
     ///
-    /// One from before versions had a moment begins to age when it is first looked at.
+    /// A version from before versions had a moment starts to age when it is first looked at.
     func pruneVersions(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
@@ -61,8 +62,9 @@ extension RelayStore {
         return container + StatementArguments(names.map { row[$0] as String })
     }
 
-    /// A row is named by its whole key: of a list of keys SQLite would compare all records of their
-    /// containers.
+    /// The condition identifies a row by its whole key.
+    ///
+    /// With a list of keys, SQLite would compare all records of their containers.
     private static let isVersion = """
         WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ? AND zoneName = ?
             AND recordType = ? AND recordName = ?
@@ -76,10 +78,10 @@ extension RelayStore {
     static let undatedVersions = "\(versions) AND modifiedAt IS NULL LIMIT ?"
     static let oldVersions = "\(versions) AND modifiedAt <= ? ORDER BY modifiedAt LIMIT ?"
 
-    /// Forgets deleted zones of whose records no mark is left, and notes in their databases from
-    /// where on tokens are still good.
+    /// Deletes the marks of deleted zones without marks of records, and records in their databases
+    /// which sync tokens are still valid.
     ///
-    /// A mark from before deletions had a time begins to age when it is first looked at.
+    /// A mark from before deletions had a moment starts to age when it is first looked at.
     func pruneZones(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
@@ -138,8 +140,8 @@ extension RelayStore {
             arguments: database + [mark["zoneOwner"] as String, mark["zoneName"] as String])
     }
 
-    /// Forgets marks, and notes it in each of their zones once: on PostgreSQL whoever writes a row
-    /// again walks over what the same transaction made of it before.
+    /// Deletes marks, and updates each of their zones once, because on PostgreSQL updating the same
+    /// row again walks over the versions that the transaction made before.
     static func forget(_ marks: [Row], in db: Database) throws {
         let delete = try db.cachedStatement(
             sql: """
@@ -147,7 +149,7 @@ extension RelayStore {
                 WHERE container = ? AND database = ? AND owner = ? AND zoneOwner = ?
                     AND zoneName = ? AND recordType = ? AND recordName = ?
                 """)
-        // By the bytes of their names, of which none is zero.
+        // The keys are the bytes of the names, separated by zero bytes, which names cannot contain.
         var zones: [[UInt8]: (name: StatementArguments, last: Int64)] = [:]
         for mark in marks {
             let container = mark["container"] as Int64

@@ -3,10 +3,10 @@ package import Storage
 import Synchronization
 
 extension RelayStore {
-    /// Deletes what has outlived `retention` at `now`, and what nothing refers to any more.
+    /// Deletes what has exceeded `retention` at `now`, and what nothing refers to any more.
     ///
-    /// Every transaction deletes at most `portion` rows, so that appends go on between them; the
-    /// room in the file is used again, but the file does not shrink.
+    /// Every transaction deletes at most `portion` rows, so that appends can run in between. The
+    /// file reuses the freed space, but does not shrink.
     ///
     /// - Throws: ``StorageError``; what was deleted before stays deleted.
     package func prune(
@@ -15,8 +15,8 @@ extension RelayStore {
         var counts = PrunedCounts()
         counts.dedupeKeys = try await prune(.dedupeKeys, upTo: now.stored, portion)
         _ = try await prune(.signatures, upTo: now.stored, portion)
-        // Each is an edit, which asks and waits for several answers of a server: others write
-        // between some and some.
+        // Each is an edit that takes several round trips to a server, so the portions are small
+        // enough for other requests to write in between.
         let some = min(portion, WriteLines.changesPerTurn)
         counts.expired = try await inPortions(some) { store in
             try await store.endExpired(
@@ -25,8 +25,8 @@ extension RelayStore {
         counts.endedVersions = try await inPortions(portion) { store in
             try await store.pruneEndedVersions(upTo: store.horizon.head, limit: portion)
         }
-        // To look through very many records may take longer than a server lets a statement: that is
-        // told when the rest is done, and must not have the log grow.
+        // Scanning very many records may exceed a server's time limit for a statement. The error is
+        // thrown after the rest is done, because it must not let the log grow.
         var later: StorageError?
         do {
             counts.shadows = try await pruneShadows(retention, at: now, portion)
@@ -54,7 +54,8 @@ extension RelayStore {
         return counts
     }
 
-    /// Repeats `body` until it deletes fewer than a portion; returns how many altogether.
+    /// Repeats `body` until it deletes less than a portion, and returns the total number of deleted
+    /// rows.
     func inPortions(
         _ portion: Int, _ body: (RelayStore) async throws -> Int
     ) async throws -> Int {
@@ -92,8 +93,10 @@ extension RelayStore {
         return try await count + pruneParked(beyond: bytes, portion)
     }
 
-    /// Leaves `bytes` of parked changes: of containers that have more than others the oldest go, so
-    /// that what one of them parks never pushes out another's.
+    /// Reduces the parked changes to `bytes` bytes.
+    ///
+    /// The oldest ones of the containers that have more than others are deleted, so that one
+    /// container's parked changes never push out another's.
     private func pruneParked(beyond bytes: Int, _ portion: Int) async throws -> Int {
         let shares = try await read { db -> [Int64: Int] in
             let all = try Int.fetchOne(db, sql: "SELECT parkedBytes FROM backlog") ?? 0
@@ -126,7 +129,7 @@ extension RelayStore {
             let wanted = rest
             let (rows, freed) = try await write { commit -> (Int, Int) in
                 let before = try Self.parkedBytes(commit.db)
-                // The oldest, as long as those before them are not enough.
+                // Deletes a row as long as the rows before it do not free enough.
                 let rows = try commit.db.executeCounting(
                     sql: """
                         DELETE FROM parkedChange WHERE number IN (
@@ -167,13 +170,15 @@ extension RelayStore {
         return try await count + pruneQuarantine(beyond: bytes, portion)
     }
 
-    /// Leaves `bytes` of the changes that were set aside, as of those that are parked: whoever may
-    /// save dear conditions and make changes has as many set aside as they like.
+    /// Reduces the set-aside changes to `bytes` bytes, in the same way as parked changes.
+    ///
+    /// A user who may save expensive conditions and make changes can cause any number of them.
     private func pruneQuarantine(beyond bytes: Int, _ portion: Int) async throws -> Int {
         let newest = try await read { db in
             try Int64.fetchOne(db, sql: "SELECT max(position) FROM quarantine")
         }
-        // To know how large they are all of them are read, for which there is seldom a reason.
+        // Computing their size reads all of them, so it is done only if a change was set aside
+        // since the last time.
         guard let newest, newest != setAsideLookedAt.withLock({ $0 }) else { return 0 }
         let shares = try await read { db -> [Int64: Int] in
             let rows = try Row.fetchAll(
@@ -196,9 +201,10 @@ extension RelayStore {
         return count
     }
 
-    /// Deletes the oldest of a container's changes that were set aside, but for `bytes`.
+    /// Deletes the oldest set-aside changes of a container beyond `bytes` bytes.
     ///
-    /// What the progress has not passed stays: after a crash it says what was set aside.
+    /// Those that the progress has not passed stay, because after a crash they say which changes
+    /// are set aside.
     private func dropSetAside(
         of container: Int64, beyond bytes: Int, _ portion: Int
     ) async throws -> Int {
@@ -224,7 +230,8 @@ extension RelayStore {
             """, [container, last, portion], portion)
     }
 
-    /// The bytes of a change that was set aside: its body, and about what else the row has.
+    /// Returns the expression for the size of a set-aside change: its body, and about 256 bytes for
+    /// the rest of the row.
     private static func setAsideBytes(_ db: Database) -> String {
         "\(db.dialect.bytes(of: "body")) + 256"
     }
@@ -239,7 +246,8 @@ extension RelayStore {
             [now.advanced(by: .zero - age).stored, portion], portion)
     }
 
-    /// What deletes the first rows of `table` whose `moment` is over, so many at the most.
+    /// Returns the statement that deletes the first rows of `table` whose `moment` is over, at most
+    /// a given number.
     static func deletingFirst(of table: String, by key: String, from moment: String) -> String {
         """
         DELETE FROM \(table) WHERE \(key) IN (
@@ -256,7 +264,8 @@ extension RelayStore {
         if let age = retention.receiptAge {
             let cutoff = now.advanced(by: .zero - age).stored
             let first = try await read { db in try Self.receiptSizes(db).bounds()?.lowerBound }
-            // Blocks are written in the order of time, about: those that come first are looked at.
+            // Blocks are written approximately in the order of time, so only the first ones are
+            // looked at.
             count += try await deleteInOrder(
                 """
                 DELETE FROM receiptBlock WHERE id IN (
@@ -296,7 +305,8 @@ extension RelayStore {
                 count += try await dropDeadLetters(of: container, endedBy: cutoff, portion)
             }
             guard let kept = retention.deadLetters else { continue }
-            // So many, and not all that ended at one moment: what expires together does.
+            // The deletion is limited by number and not only by moment, because many dead letters
+            // may end at the same moment.
             let surplus = try await read { db in
                 try Row.fetchOne(
                     db,
@@ -332,11 +342,12 @@ extension RelayStore {
         }
     }
 
-    /// The first dead letters of a container that ended by a moment, so many at the most.
+    /// Deletes the first dead letters of a container that ended by a moment, at most a given
+    /// number.
     ///
-    /// Attempts are never negative. What asks for them asks for the row, so that PostgreSQL takes
-    /// the index that has the order: another one has all that is wanted but that, and of it all
-    /// letters of the container were read and sorted for a few.
+    /// The condition on `attempts` is always true. It makes PostgreSQL read the row, and therefore
+    /// choose the index with the order. Another index contains all the needed columns but not the
+    /// order, and would read and sort all dead letters of the container for a few.
     static let droppedLetters = """
         DELETE FROM deadLetter WHERE deliveryID IN (
             SELECT deliveryID FROM deadLetter
@@ -345,7 +356,7 @@ extension RelayStore {
 
     // MARK: The planner
 
-    /// Has the database look at its statistics, where they may be stale.
+    /// Lets the database update its statistics where they may be stale.
     package func optimize() async throws {
         try await write { [engine] commit in try engine.optimize(commit.db) }
     }

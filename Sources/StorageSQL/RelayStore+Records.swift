@@ -15,7 +15,7 @@ extension RelayStore: Shadow {
             ) { edits, allowance, commit in
                 let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))
-                // Each part adds what its own records have.
+                // Each part adds the types of its own records.
                 let types = Set(edits.compactMap(\.recordType))
                 try SchemaStep(container: shadowRows.container)
                     .add(additions.filter { types.contains($0.name) }, in: commit.db)
@@ -42,7 +42,7 @@ extension RelayStore: Shadow {
             let shadowRows = ShadowRows(place: place, container: container)
             var records: [ShadowRecord] = []
             var room = bytes
-            // Where each answer would be waited for, some are asked for together.
+            // On PostgreSQL, several names are looked up in one batch.
             let portion = db.dialect == .postgresql ? KnownRecords.mostTogether : 1
             for start in stride(from: 0, to: ids.count, by: portion) {
                 guard room > 0 else { return (records, Set(ids[start...])) }

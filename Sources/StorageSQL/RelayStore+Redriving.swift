@@ -18,7 +18,9 @@ extension RelayStore {
         return Redriving(redriven: redriven, expired: expired)
     }
 
-    /// Makes retries of dead letters; the attempts begin anew, and the reason says for whom.
+    /// Turns dead letters into retries.
+    ///
+    /// Their attempts start anew, and they keep the reason as information.
     static func redrive(
         _ ids: [Data], of container: StoredContainer, at now: Timestamp, in db: Database
     ) throws {

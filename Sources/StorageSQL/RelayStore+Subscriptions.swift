@@ -41,7 +41,9 @@ extension RelayStore {
         }
     }
 
-    /// How many are asked for together: one may be as large as a request.
+    /// The maximum number of subscriptions looked up together.
+    ///
+    /// It is low because one may be as large as a request.
     private static let namedTogether = 16
 
     static func subscriptions(
@@ -53,7 +55,7 @@ extension RelayStore {
         var found: [SubscriptionVersion] = []
         var bodies = SubscriptionRows()
         var room = bytes
-        // Where each answer would be waited for, some are asked for together.
+        // On PostgreSQL, several IDs are looked up in one batch.
         let portion = db.dialect == .postgresql ? namedTogether : 1
         for start in stride(from: 0, to: ids.count, by: portion) {
             guard room > 0 else { return (found, Set(ids[start...])) }
@@ -110,7 +112,9 @@ extension RelayStore {
         }
     }
 
-    /// The active subscriptions of one owner, whom ``arguments(of:)`` name.
+    /// Selects the active subscriptions of one owner.
+    ///
+    /// The parameters are ``arguments(of:)``.
     private static let active = """
         SELECT subscription.*, user.name AS ownerName, container.name AS containerName,
             container.environment
@@ -130,7 +134,7 @@ extension RelayStore {
 }
 
 private extension SubscriptionEdit {
-    /// Whether it is about a subscription that was saved before.
+    /// Whether the edit concerns a subscription that was saved before.
     var isOfSaved: Bool {
         switch self {
         case .create: false

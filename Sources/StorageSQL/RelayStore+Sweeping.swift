@@ -35,7 +35,7 @@ extension RelayStore {
         let positions = outcomes.compactMap { outcome -> LogPosition? in
             if case .appended(let position) = outcome { position } else { nil }
         }
-        // Of large records only the first go together.
+        // If the records are large, only the first ones fit in one transaction.
         let isWhole = outcomes.count == deletions.count
         return SweptPart(
             next: isWhole ? slice.end : deletions[outcomes.count - 1].place,

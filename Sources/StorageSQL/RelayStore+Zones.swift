@@ -15,7 +15,7 @@ extension RelayStore {
     package func zoneChanges(
         of place: RecordPlace, since: ZoneHead, after edit: UInt64, _ bounds: PageBounds
     ) async throws -> Page<ZoneMark> {
-        // The unary plus keeps SQLite from walking the edits of all databases in their order.
+        // The unary plus keeps SQLite from walking the edits of all databases in index order.
         try await zonePage(
             of: place, bounds, condition: "(position > ? OR +edit > ?) AND +edit > ?",
             order: "+edit", [since.position.stored, since.edit.stored, edit.stored])
@@ -44,7 +44,8 @@ extension RelayStore {
         }
     }
 
-    /// What an answer says of a zone beside its names: the token, and what they are called.
+    /// The approximate size of a zone in an answer without its names: the token and the member
+    /// names.
     private static let bytesAroundZone = 256
 
     package func zoneHead(of place: RecordPlace) async throws -> ZoneHead {
@@ -95,16 +96,19 @@ extension RelayStore {
         }
     }
 
-    /// The records go first, some at a time, so that a crash leaves a zone with fewer records and
-    /// never records without a zone; whoever deletes it again goes on.
+    /// Deletes a part of a zone.
+    ///
+    /// The records are deleted first, some at a time, so that a crash leaves a zone with fewer
+    /// records and never records without a zone. Repeating the deletion continues it.
     package func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
         from begun: ZoneDeletionPlace?, at now: Timestamp
     ) async throws -> ZoneDeletion {
-        // Else the writer would look through all that is hidden for what is to be deleted.
+        // Hidden records of types that are no longer kept go first. Otherwise the writer would have
+        // to walk over them to find the records to delete.
         if try await forgetPart(of: place.container) != nil { return .begun(begun) }
         let most = max(1, limit)
-        // What was begun with comes first again; the others are not read for it.
+        // If a record was begun, it comes first again, and the other records need not be read.
         let wanted = begun?.path == nil ? most : 1
         return try await admitted(place.container) { store in
             try await store.write(
@@ -134,10 +138,10 @@ extension RelayStore {
 }
 
 private extension RecordEditStep {
-    /// Deletes records of a zone, with what goes along, and notes it there.
+    /// Deletes records of a zone with their referrers, and updates the zone.
     ///
-    /// - Returns: Whether all of them are gone, and else how far the next one has been come down
-    ///   to, if it was begun.
+    /// - Returns: Whether all of them are deleted. If not, and if the next record was begun, the
+    ///   path that its deletion has reached.
     func delete(
         _ records: [ShadowRecord], within room: inout CascadeRoom, in commit: inout OpenCommit
     ) throws -> (isWhole: Bool, path: [RecordName]?) {

@@ -1,24 +1,26 @@
 package import RelayModel
 
-/// Where changes come in: whoever has verified and read a change hands it over here.
+/// Where verified and decoded changes come into the log.
 ///
-/// Every engine honours the contract that `ShardLogConformance` checks. Whatever process is asked,
-/// the change is in the log of its container's shard when this returns.
+/// Every engine honours the contract that `ShardLogConformance` checks. Whichever process is
+/// called, the change is in the log of its container's shard when the call returns.
 package protocol IntakeLog: Sendable {
-    /// Appends the changes of one request and returns what became of each, in order.
+    /// Appends the changes of one request and returns the outcome of each, in order.
     ///
-    /// Where they make more than 16 MiB, with what is kept of their records, or write more rows
-    /// than one transaction of the engine may, these are the first of them alone, and one at least:
-    /// the others are to be appended next.
+    /// If the changes, with the kept images of their records, exceed 16 MiB, or write more rows
+    /// than one transaction of the engine may, only the first of them are appended, and at least
+    /// one. The caller must then append the rest.
     ///
-    /// Everything that is appended is durable when this returns. A change whose key is known is not
-    /// appended again: the same digest answers with the first position, another one is a conflict.
-    /// A change older than the last applied version of its record is appended as stale.
+    /// Everything that is appended is durable when this returns. A change with a known key is not
+    /// appended again: with the same digest the answer is the first position, with another digest a
+    /// conflict. A change older than the last applied version of its record is appended as stale.
     ///
-    /// `delivery` is the key of the request as a whole, if it has one beside those of its changes:
-    /// where it is known with another digest, every change is a conflict and nothing is appended.
+    /// `delivery` is the key of the request as a whole, if it has one besides the keys of its
+    /// changes. If it is known with another digest, every change is a conflict and nothing is
+    /// appended.
     ///
-    /// - Throws: ``StorageError`` if nothing was appended: no room, or the log is closed.
+    /// - Throws: ``StorageError`` if nothing was appended, because there is no space or the log is
+    ///   closed.
     func append(
         _ changes: [ChangeToAppend], delivery: DedupeKey?, container: ContainerKey,
         source: SourceName, at now: Timestamp
@@ -27,11 +29,12 @@ package protocol IntakeLog: Sendable {
     /// Looks at some of a container's records after `place`, and deletes those that a snapshot did
     /// not contain, each as a change that fires.
     ///
-    /// A part reads some thousand records and deletes some tens of them. A sweep that is begun anew
-    /// after a crash finds the rest. A record that changed since has a version that is not lower,
-    /// and stays.
+    /// One part reads some thousand records and deletes some tens of them. A sweep that is
+    /// restarted after a crash finds the rest. A record that changed since the snapshot has a
+    /// version that is not lower, and stays.
     ///
-    /// - Throws: ``StorageError`` if nothing was deleted: no room, or the log is closed.
+    /// - Throws: ``StorageError`` if nothing was deleted, because there is no space or the log is
+    ///   closed.
     func sweepPart(
         _ sweep: SnapshotSweep, after place: SweepPlace?, at now: Timestamp
     ) async throws -> SweptPart
@@ -46,13 +49,14 @@ extension IntakeLog {
     }
 }
 
-/// A change on its way into the log.
+/// A change to append to the log.
 package struct ChangeToAppend: Sendable, Hashable {
     /// The change.
     package var change: RecordChange { didSet { text = nil } }
-    /// Its identity at the source; `nil` if the source has none, and then it is never a duplicate.
+    /// The dedupe key; `nil` if the source sends nothing that can serve as one, so that the change
+    /// is never a duplicate.
     package var key: DedupeKey?
-    /// What the log keeps of the change, if it was written ahead.
+    /// The text of the change for the log, if it was prepared.
     package private(set) var text: String?
 
     package init(_ change: RecordChange, key: DedupeKey?) {
@@ -60,23 +64,27 @@ package struct ChangeToAppend: Sendable, Hashable {
         self.key = key
     }
 
-    /// Writes ahead what the log keeps of the change, which appending does otherwise.
+    /// Prepares the text of the change for the log.
     ///
-    /// - Throws: `JSONContractError` if the log could not read the change again.
+    /// Otherwise, appending does this.
+    ///
+    /// - Throws: `JSONContractError` if the log could not read the change back.
     package mutating func writeText() throws(JSONContractError) {
         text = try change.storedText()
     }
 }
 
-/// What became of one change that was to be appended.
+/// The outcome of appending one change.
 package enum AppendOutcome: Sendable, Hashable {
-    /// It stands at this position now.
+    /// The change was appended at this position.
     case appended(LogPosition)
-    /// It stands at this position now, but is older than what was applied to its record before, and
-    /// fires nothing.
+    /// The change was appended at this position, but is older than what was applied to its record
+    /// before, and fires nothing.
     case appendedAsStale(LogPosition)
-    /// It stood at this position already.
+    /// The change was appended at this position by an earlier request.
     case duplicate(LogPosition)
-    /// Another change with the same key stands at this position; nothing was appended.
+    /// Another change with the same key is at this position.
+    ///
+    /// Nothing was appended.
     case conflict(LogPosition)
 }

@@ -1,87 +1,95 @@
-/// How long things are kept that nothing needs any more but people's questions.
+/// How long and up to which size data is kept that is needed only for people's questions.
 ///
-/// What is owed is never dropped, whatever the bounds say: log entries after the progress, or of an
+/// Owed work is never deleted, whatever the limits say: log entries after the progress or of an
 /// open range, and retries.
 package struct Retention: Sendable, Hashable {
-    /// How long log entries are kept; `nil` forever.
+    /// How long log entries are kept; `nil` means forever.
     ///
-    /// Explaining, rehearsing and catching up reach no further back.
+    /// Explanations, rehearsals and clients that catch up reach no further back.
     package var logAge: Duration? = .seconds(7 * 86_400)
-    /// The size of the log, about; the oldest go first.
+    /// The approximate maximum size of the log in bytes.
     ///
-    /// `nil` is no bound.
+    /// The oldest entries are deleted first.
+    ///
+    /// `nil` means no limit.
     package var logBytes: Int? = 10 * 1024 * 1024 * 1024
-    /// How long receipts are kept; `nil` forever.
+    /// How long receipts are kept; `nil` means forever.
     package var receiptAge: Duration? = .seconds(7 * 86_400)
-    /// The size of the receipts, about.
+    /// The approximate maximum size of the receipts in bytes.
     ///
-    /// `nil` is no bound.
+    /// `nil` means no limit.
     package var receiptBytes: Int? = 1024 * 1024 * 1024
-    /// How long dead letters are kept; `nil` forever.
+    /// How long dead letters are kept; `nil` means forever.
     package var deadLetterAge: Duration? = .seconds(30 * 86_400)
-    /// The dead letters of one container, about.
+    /// The approximate maximum number of dead letters of one container.
     ///
-    /// `nil` is no bound.
+    /// `nil` means no limit.
     package var deadLetters: Int? = 1_000_000
-    /// How long parked changes are kept; `nil` forever.
+    /// How long parked changes are kept; `nil` means forever.
     package var parkedAge: Duration? = .seconds(30 * 86_400)
-    /// The size of the parked changes; the oldest go first, of the containers that have most.
+    /// The maximum size of all parked changes in bytes.
     ///
-    /// `nil` is no bound.
+    /// The oldest ones of the containers with most are deleted first.
+    ///
+    /// `nil` means no limit.
     package var parkedBytes: Int? = 1024 * 1024 * 1024
-    /// How long changes and ranges are kept that were set aside, because they cannot be read or
-    /// worked; `nil` forever.
+    /// How long changes and ranges are kept that were set aside because they cannot be read or
+    /// worked; `nil` means forever.
     package var quarantineAge: Duration? = .seconds(90 * 86_400)
-    /// The size of the changes that were set aside; the oldest go first, of the containers that
-    /// have most.
+    /// The maximum size of all set-aside changes in bytes.
     ///
-    /// `nil` is no bound.
+    /// The oldest ones of the containers with most are deleted first.
+    ///
+    /// `nil` means no limit.
     package var quarantineBytes: Int? = 1024 * 1024 * 1024
-    /// How long the last version of a record is known after its last change; `nil` forever.
+    /// How long the last version of a source's record is kept after its last change; `nil` means
+    /// forever.
     ///
-    /// A record that is forgotten has no image before its next change, and an older version of it
-    /// that comes late is not recognised as stale. Within the log's age it counts from the entry.
-    /// Records that clients keep in the relay stay.
+    /// A record that was deleted by this has no earlier image at its next change, and an older
+    /// version of it that arrives late is not recognised as stale. The age counts from the log
+    /// entry while the log has it. Records that clients keep in the relay stay.
     package var shadowAge: Duration?
-    /// How long a deleted record leaves a mark for those who ask what changed, and one that is not
-    /// kept its version after its last change; `nil` forever.
+    /// How long the mark of a deleted record is kept for clients that sync changes, and the version
+    /// of a record that is not kept after its last change; `nil` means forever.
     ///
-    /// An older version that comes later than that is not recognised as stale.
-    /// A token from before the oldest mark that went has expired.
+    /// An older version that arrives after that is not recognised as stale. A sync token from
+    /// before the oldest deleted mark has expired.
     package var deletedAge: Duration? = .seconds(90 * 86_400)
 
-    /// How long a subscription stays after it has expired, so that its owner sees why it is silent
-    /// and may renew it, and what it owes is not taken back.
+    /// How long an expired subscription stays, so that its owner can see why it is silent and renew
+    /// it, and so that its pending deliveries are not withdrawn.
     package static let expiredAge = Duration.seconds(86_400)
 
     package init() {}
 }
 
-/// What one round of pruning deleted.
+/// The numbers of rows that one round of pruning deleted.
 package struct PrunedCounts: Sendable, Hashable {
-    /// Dedupe keys that had outlived their window.
+    /// Dedupe keys whose window has passed.
     package var dedupeKeys = 0
-    /// Subscriptions that had expired a day before.
+    /// Subscriptions that expired more than a day ago.
     package var expired = 0
-    /// Versions of subscriptions and devices that ended before anything that is still owed.
+    /// Ended versions of subscriptions and devices that no owed work needs.
     package var endedVersions = 0
-    /// Versions that had ended before anything that the log still has.
+    /// Past versions that ended before the first entry of the log.
     package var pastVersions = 0
     /// Log entries.
     package var logEntries = 0
-    /// Blocks of receipts.
+    /// Receipt blocks.
     package var receiptBlocks = 0
-    /// What clients said of notifications.
+    /// Client receipts.
     package var clientReceipts = 0
-    /// Digests that were closed.
+    /// Closed digests.
     package var digests = 0
-    /// Pushes that no throttle counts any more.
+    /// Throttle places that no longer count.
     package var throttlePlaces = 0
-    /// Dead letters; the accounts remember how many.
+    /// Dead letters.
+    ///
+    /// The accounts keep their number.
     package var deadLetters = 0
     /// Parked changes.
     package var parkedChanges = 0
-    /// Changes and ranges that had been set aside.
+    /// Set-aside changes and ranges.
     package var quarantined = 0
     /// Last versions of records.
     package var shadows = 0

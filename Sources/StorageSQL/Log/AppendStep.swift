@@ -2,7 +2,8 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// Appends the changes of one request, as many as one transaction takes: others write meanwhile.
+/// Appends the changes of one request, as many as one transaction takes, so that other requests can
+/// write in between.
 struct AppendStep: Sendable {
     let changes: [PreparedChange]
     let delivery: DedupeKey?
@@ -10,18 +11,19 @@ struct AppendStep: Sendable {
     let now: Timestamp
     let settings: StoreSettings
 
-    /// Rows that one transaction writes beside the log, on PostgreSQL: all who write wait for it.
+    /// The maximum number of rows that one transaction writes beside the log on PostgreSQL, because
+    /// all other writers wait for it.
     ///
-    /// One that it has written before counts as several, because the row is asked for and written
-    /// again, which walks over all that the transaction made of it: a thousand changes of one
-    /// record take seconds.
+    /// A row that was already written in the transaction counts as several, because reading and
+    /// writing it again walks over all the versions that the transaction made: a thousand changes
+    /// of one record take seconds.
     static let (mostRows, rowsOfOneAgain) = (256, 8)
 
     func run(
         in commit: inout OpenCommit, container: StoredContainer
     ) throws -> [AppendOutcome] {
-        // What is left is asked about with the part that it goes in with: else all who write would
-        // wait for as many answers in each part.
+        // The remaining changes are looked up with their own part. Otherwise each part would look
+        // up all of them while all other writers wait.
         let part = try atOnce(in: &commit, container)
         var keys = try knownKeys(of: part, in: &commit, container)
         if let delivery,
@@ -41,7 +43,7 @@ struct AppendStep: Sendable {
                 let beginning = commit.bookmark
                 let outcome = try append(change, &keys, &versions, &kept, in: &commit, container)
                 outcomes.append(outcome)
-                // A short change of a record that is kept has all of it, twice.
+                // Even a short change of a kept record contains the whole record twice.
                 bytes += commit.bytes(since: beginning)
                 guard bytes < RecordEditAllowance.maximumBytes else { break appending }
             }
@@ -50,7 +52,8 @@ struct AppendStep: Sendable {
         return outcomes
     }
 
-    /// The first of the changes, which write as many rows as one transaction may; one at least.
+    /// Returns the first changes that together write as many rows as one transaction may, at least
+    /// one.
     private func atOnce(
         in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> [PreparedChange] {
@@ -83,13 +86,13 @@ struct AppendStep: Sendable {
             text: filling == nil ? prepared.body : filling?.text,
             createdBy: filling?.creator, source: source, isStale: isStale, in: container, at: now)
         try filling?.write(at: position, &kept, in: commit)
-        // Of a record that is kept the version is that of its last change, or none.
+        // The version of a kept record is that of its last change, which may be none.
         if filling?.isWritten == true { versions?.note(prepared.change, of: source) }
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 
-    /// What is remembered of all keys, where each question would be waited for; `nil` where each
-    /// is asked for in its turn.
+    /// Returns what is remembered of all keys, if each lookup is a round trip, or `nil` if keys are
+    /// looked up one by one.
     private func knownKeys(
         of changes: [PreparedChange], in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> KnownKeys? {
@@ -103,7 +106,9 @@ struct AppendStep: Sendable {
         [container.id, source.rawValue, key.kind.stored, Data(key.text.utf8)]
     }
 
-    /// Remembers that `key` stands at the next position, unless it is known already.
+    /// Remembers `key` with the next position, unless it is already known.
+    ///
+    /// Returns the outcome for a known key.
     private func remember(
         _ key: DedupeKey, _ keys: inout KnownKeys?, in commit: inout OpenCommit,
         _ container: StoredContainer
@@ -131,15 +136,15 @@ struct AppendStep: Sendable {
         return Self.outcome(of: key, at: LogPosition(stored: row["position"]), row["digest"])
     }
 
-    /// What becomes of a change whose key is known, by the digest that is remembered.
+    /// Returns the outcome for a change whose key is known with this digest.
     private static func outcome(
         of key: DedupeKey, at position: LogPosition, _ digest: Data
     ) -> AppendOutcome {
         digest == Data(key.digest) ? .duplicate(position) : .conflict(position)
     }
 
-    /// What is noted of the versions of all records, where each question would be waited for; `nil`
-    /// where each is asked for in its turn.
+    /// Returns the noted versions of all records, if each lookup is a round trip, or `nil` if they
+    /// are looked up one by one.
     private func knownVersions(
         of changes: [PreparedChange], in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> KnownVersions? {
@@ -150,8 +155,8 @@ struct AppendStep: Sendable {
             by: try commit.statement(.knownVersion))
     }
 
-    /// What is kept of the records of some changes, where each question would be waited for; `nil`
-    /// where each is asked for in its turn.
+    /// Returns the kept records of some changes, if each lookup is a round trip, or `nil` if they
+    /// are looked up one by one.
     private func knownRecords(
         of changes: some Collection<PreparedChange>, in commit: inout OpenCommit,
         _ container: StoredContainer
@@ -176,9 +181,9 @@ struct AppendStep: Sendable {
         ]
     }
 
-    /// Notes the version of a record, and says whether a later one was noted before.
+    /// Notes the version of a record, and returns whether a later version was noted before.
     ///
-    /// Versions of different sources cannot be compared; the last source wins.
+    /// Versions of different sources cannot be compared. The last source wins.
     private func isStale(
         _ change: RecordChange, _ versions: inout KnownVersions?, in commit: inout OpenCommit,
         _ container: StoredContainer
@@ -199,7 +204,7 @@ struct AppendStep: Sendable {
     }
 }
 
-/// How many rows of records one transaction writes on PostgreSQL.
+/// Counts the rows of records that one transaction writes on PostgreSQL.
 private struct RowsWritten {
     private(set) var count = 0
     private var met: Set<RecordAddress> = []
@@ -208,7 +213,8 @@ private struct RowsWritten {
         _ prepared: PreparedChange, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws {
         let change = prepared.change
-        // What is said last of a record, its version, and what is kept of it has a row of its own.
+        // The latest content key of a record, its version, and its kept version are each stored in
+        // a row for the record.
         var hasRow = change.version != nil || prepared.key?.kind == .content
         if !hasRow { hasRow = try commit.isKept(change.recordType, of: container) }
         guard hasRow else { return }

@@ -33,10 +33,10 @@ struct SchemaStep {
         return schema
     }
 
-    /// Adds what is not there.
+    /// Adds the missing types and fields.
     ///
-    /// - Throws: ``StorageError/bounded(_:reason:)`` if a type is to be kept of which something is
-    ///   left from before.
+    /// - Throws: ``StorageError/bounded(_:reason:)`` if a type to keep still has records from
+    ///   before.
     func add(_ additions: [RecordTypeDefinition], in db: Database) throws {
         guard !additions.isEmpty else { return }
         let known = try db.cachedStatement(
@@ -71,12 +71,13 @@ struct SchemaStep {
         }
     }
 
-    /// Puts `schema` in the place of `known`.
+    /// Replaces `known` by `schema`.
     ///
-    /// What stays as it is, is not written again: a schema may have thousands of fields, and
-    /// everybody waits meanwhile.
+    /// Unchanged types are not written again, because a schema may have thousands of fields and all
+    /// other writers wait meanwhile.
     ///
-    /// A change of who may read is counted, so that one that is taken back can be seen later.
+    /// Changes of who may read are counted, so that a change that was reverted can still be
+    /// detected later.
     func replace(
         _ known: ContainerSchema, with schema: ContainerSchema, in db: Database
     ) throws {

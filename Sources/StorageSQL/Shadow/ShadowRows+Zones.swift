@@ -2,9 +2,9 @@ import RelayModel
 import Storage
 
 extension ShadowRows {
-    /// Creates zones; one that is there stays.
+    /// Creates the zones that do not exist.
     ///
-    /// - Returns: The zones as they are, in their order.
+    /// - Returns: All the zones, in their order.
     /// - Throws: ``StorageError/overQuota(_:)`` if there is no room for all of them.
     func create(_ zoneIDs: [ZoneID], in commit: OpenCommit) throws -> [ZoneMark] {
         let known = try marks(of: zoneIDs, in: commit.db)
@@ -12,7 +12,7 @@ extension ShadowRows {
         let missing = zip(zoneIDs, known).filter { zoneID, mark in
             mark?.isDeleted != false && seen.insert(zoneID).inserted
         }
-        // One that was deleted has its row still.
+        // A deleted zone still has its row, and is counted already.
         let new = missing.filter { zoneID, mark in mark == nil && zoneID != .default }
         if !new.isEmpty, let refusal = try refusal(ofNew: new.count, in: commit) {
             throw StorageError.overQuota(refusal)
@@ -27,7 +27,9 @@ extension ShadowRows {
         }
     }
 
-    /// The quota that does not allow a zone that is new; one that was deleted has its row still.
+    /// Returns the refusal if a quota does not allow a new zone.
+    ///
+    /// A deleted zone still has its row and is not new.
     func refusal(of zoneID: ZoneID, in commit: OpenCommit) throws -> QuotaRefusal? {
         guard zoneID != .default else { return nil }
         let statement = try commit.db.cachedStatement(
@@ -42,7 +44,7 @@ extension ShadowRows {
             holder: "\(place.database.rawValue)/\(place.owner?.rawValue ?? "")")
     }
 
-    /// Several zones, in their order, deleted or not, which are asked for together.
+    /// Returns several zones in the given order, deleted or not, read in one batch.
     func marks(of zoneIDs: [ZoneID], in db: Database) throws -> [ZoneMark?] {
         let statement = try db.cachedStatement(
             sql: "SELECT * FROM recordZone WHERE \(Self.zoneCondition)")
@@ -50,7 +52,7 @@ extension ShadowRows {
         return try rows.map { try $0.map(ZoneMark.init(row:)) }
     }
 
-    /// Live records of a zone, of every type.
+    /// Returns live records of a zone, of all types.
     func liveRecords(
         of zoneID: ZoneID, limit: Int, in db: Database
     ) throws -> [ShadowRecord] {
@@ -58,7 +60,7 @@ extension ShadowRows {
             .map(ShadowRecord.init(row:))
     }
 
-    /// Names its index: by the key all marks of deleted records would be read before them.
+    /// Names its index, because the primary key would lead over all marks of deleted records.
     static let liveStatement = """
         SELECT * FROM shadowRecord INDEXED BY shadowRecordLive
         WHERE \(zoneCondition) AND isKept = 1 AND isDeleted = 0

@@ -1,27 +1,29 @@
 import RelayModel
 import Storage
 
-/// Kept records that a completed snapshot of their source did not contain.
+/// Finds kept records that a completed snapshot of their source did not contain.
 struct UnseenRecords {
-    /// What one look has found.
+    /// The result of looking at one portion of records.
     struct Slice: Sendable {
-        /// The keys of such records.
+        /// The keys of records that the snapshot did not contain.
         var found: [SweepPlace] = []
-        /// The key that was looked at last; `nil` if there are no more.
+        /// The last key that was looked at; `nil` if there are no more.
         var end: SweepPlace?
     }
 
     let sweep: SnapshotSweep
     let container: StoredContainer
 
-    /// Rows that one look reads, while nobody has to wait for it: some hundredths of a second.
+    /// The number of rows that one read transaction looks at, which takes some hundredths of a
+    /// second and blocks no writer.
     static let rowsLookedAt = 5000
-    /// Records that are deleted together: a turn at the writer.
+    /// The number of records deleted together, which is one turn at the writer.
     static let recordsAtOnce = WriteLines.changesPerTurn
 
     private static let key = "database, owner, zoneOwner, zoneName, recordType, recordName"
 
-    /// Whether the record in a row is one, unless its type is another.
+    /// The condition that the snapshot did not contain the record in a row, apart from the
+    /// condition on its type.
     private static let isUnseen = """
         source = ? AND version < ? AND isKept = 1 AND isDeleted = 0 AND \(UnkeptTypes.isNone())
         """
@@ -56,10 +58,11 @@ struct UnseenRecords {
         ORDER BY \(key) LIMIT ?
         """
 
-    /// A record, and its deletion.
+    /// The key of a record, with its deletion.
     typealias Deletion = (place: SweepPlace, change: RecordChange)
 
-    /// The deletions of those that are unseen still: others have written since they were found.
+    /// Returns the deletions of those records that still satisfy the condition, because other
+    /// requests may have written since they were found.
     func deletions(of found: [SweepPlace], in db: Database) throws -> [Deletion] {
         let seen: StatementArguments = [container.id]
         let after: StatementArguments = [sweep.source.rawValue, sweep.version]

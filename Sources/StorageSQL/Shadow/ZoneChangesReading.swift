@@ -1,21 +1,23 @@
 import RelayModel
 import Storage
 
-/// Reads what changed in several zones of one database, all in one transaction.
+/// Reads the changes in several zones of one database in one transaction.
 struct ZoneChangesReading {
     let rows: ShadowRows
     let questions: [ZoneChangesQuestion]
     let db: Database
 
-    /// How many zones are read together, and what one of them has then at the most: together not
-    /// more than one record may have.
+    /// The number of zones read together, and the limits on the answer of each of them.
+    ///
+    /// Together they have no more than one record may have.
     private static let together = (zones: 16, rows: 16, bytes: 64 << 10)
 
-    /// The zones and their pages, which have about `bytes` bytes of stored text together; those for
-    /// which there is no room have more.
+    /// Returns the zones and their pages, which together have about `bytes` bytes of stored text.
+    ///
+    /// Pages for which no room is left are empty and have more.
     func run(within bytes: Int) throws -> [ZoneChanges] {
         let marks = try rows.marks(of: questions.map(\.zoneID), in: db)
-        // Where each answer would be waited for, zones in which little changed are read together.
+        // On PostgreSQL, zones with few changes are read in one batch.
         let small = try db.dialect == .postgresql ? smallOnes() : []
         var known: [Int: [Row]] = [:]
         var room = bytes
@@ -44,7 +46,7 @@ struct ZoneChangesReading {
 
     // MARK: Together
 
-    /// The numbers of the questions whose whole answer is small.
+    /// Returns the indexes of the questions whose whole answer is small.
     private func smallOnes() throws -> Set<Int> {
         let sizes = try Row.fetchAlls(
             try db.cachedStatement(sql: Self.sizes(db.dialect)),
@@ -58,7 +60,7 @@ struct ZoneChangesReading {
         return small
     }
 
-    /// The rows of the next of them.
+    /// Returns the rows of the next small answers, beginning with that at `index`.
     private func next(from index: Int, of small: Set<Int>) throws -> [Int: [Row]] {
         let rest = (index..<questions.count).lazy.filter { small.contains($0) }
         let asked = Array(rest.prefix(Self.together.zones))
@@ -89,7 +91,8 @@ struct ZoneChangesReading {
         SELECT * FROM shadowRecord WHERE \(condition) ORDER BY position
         """
 
-    /// What each of the first records takes, and of one more than are read together.
+    /// Returns the statement for the sizes of the first records, including one more than are read
+    /// together.
     static func sizes(_ dialect: Dialect) -> String {
         """
         SELECT coalesce(\(dialect.bytes(of: "fields")), 0)

@@ -1,15 +1,15 @@
 import RelayModel
 import Storage
 
-/// What an append runs for each change.
+/// The statements that an append runs for each change.
 enum AppendStatement: Int, CaseIterable {
-    /// Remembers a key, unless it is known.
+    /// Remembers a dedupe key, unless it is known.
     case remember
-    /// What is known of a key.
+    /// Reads the entry of a dedupe key.
     case known
     /// Notes the version of a record, unless a later one was noted.
     case noteVersion
-    /// What is noted of the version of a record.
+    /// Reads the noted version of a record.
     case knownVersion
     /// Inserts an entry of the log.
     case append
@@ -17,8 +17,8 @@ enum AppendStatement: Int, CaseIterable {
     var sql: String {
         switch self {
         case .remember:
-            // An entry that has outlived its window gives way, whether or not it was pruned yet.
-            // What a record was last said to be gives way to anything else that is said of it.
+            // An entry whose window has passed yields, whether or not it was pruned yet. The last
+            // content of a record yields to any other content.
             """
             INSERT INTO dedupe
                 (container, source, kind, key, digest, position, rememberedUntil)
@@ -36,8 +36,8 @@ enum AppendStatement: Int, CaseIterable {
             WHERE container = ? AND source = ? AND kind = ? AND key = ?
             """
         case .noteVersion:
-            // Whether a client has made the record is asked behind this, by who has written it
-            // last; what is kept then says the source.
+            // Later steps check by `source` whether a client created the record. So the source of a
+            // record that a client keeps stays until the record itself is written.
             """
             INSERT INTO shadowRecord
                 (container, database, owner, zoneOwner, zoneName, recordType, recordName,
@@ -73,7 +73,7 @@ enum AppendStatement: Int, CaseIterable {
     }
 }
 
-/// The statements that the appends of one commit have run, prepared.
+/// The prepared statements of the appends in one commit.
 struct AppendStatements {
     private var prepared = [Statement?](repeating: nil, count: AppendStatement.allCases.count)
 

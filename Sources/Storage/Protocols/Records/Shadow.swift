@@ -1,24 +1,25 @@
 package import RelayModel
 
-/// The last known version of the records of those types that a container keeps, their zones, and
-/// the schema.
+/// The kept records of a container (the last known version of each record of the kept types), their
+/// zones, and the schema.
 ///
-/// Whatever changes a kept record is appended to the log in the same transaction, and fires as any
-/// change does; what a source posts goes into the shadow in the transaction that appends it.
+/// Every change of a kept record is appended to the log in the same transaction and fires like any
+/// other change. A source's change updates the kept record in the transaction that appends it.
 package protocol Shadow: Sendable {
     // MARK: Schema
 
-    /// The schema of a container; empty if there is none. It comes from memory.
+    /// Returns the schema of a container, cached in memory; empty if there is none.
     func schema(of container: ContainerKey) async throws -> ContainerSchema
-    /// Adds record types and fields that are not there yet; what is there stays as it is.
+    /// Adds missing record types and fields, leaving existing ones unchanged.
     func extendSchema(
         of container: ContainerKey, with additions: [RecordTypeDefinition]
     ) async throws
-    /// Puts what `change` makes of the schema in its place, in one transaction: whatever somebody
-    /// else has added or changed until then is in what it is made of.
+    /// Replaces the schema by what `change` makes of it, in one transaction.
     ///
-    /// Records of types that the new one does not have, or does not keep, are forgotten; of each
-    /// type the log says so once. `change` may be called more than once.
+    /// So `change` sees everything that other callers have changed until then.
+    ///
+    /// Records of types that the new schema does not have or does not keep are deleted; the log
+    /// says so once for each type. `change` may be called more than once.
     func changeSchema(
         of container: ContainerKey, at now: Timestamp,
         _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
@@ -27,32 +28,40 @@ package protocol Shadow: Sendable {
     // MARK: Records
 
     /// Applies the operations of one request in order, in one transaction, and appends each change
-    /// to the log. `additions` are added to the schema in the same transaction.
+    /// to the log.
     ///
-    /// What refers to a deleted record by `DELETE_SELF` goes before it, as far as `room` goes. An
-    /// operation that is unfinished then goes on when it is asked for again, as do those after it.
+    /// `additions` are added to the schema in the same transaction.
+    ///
+    /// Records that refer to a deleted record by `DELETE_SELF` are deleted before it, as far as
+    /// `room` allows. A deletion that is unfinished then continues when the client repeats it and
+    /// the operations after it.
     func modify(
         _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
         atomicity: EditAtomicity, additions: [RecordTypeDefinition], within room: CascadeRoom,
         at now: Timestamp
     ) async throws -> RecordEditsApplied
-    /// The live records with these names, in any order; of a name that several types have, all.
+    /// Returns the live records with these names, in any order.
     ///
-    /// Reading stops after about `bytes` bytes of stored text; the names of the others are unread.
+    /// If several types have a record of a name, all of them are returned.
+    ///
+    /// Reading stops after about `bytes` bytes of stored text. `unread` contains the remaining
+    /// names.
     func records(
         named ids: [RecordID], in place: RecordPlace, bytes: Int
     ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>)
-    /// Folds a slice of the live records of one type; `step` returns false to end it.
+    /// Folds a slice of the live records of one type.
     ///
-    /// Slices of all containers take turns, and never have all the readers.
+    /// `step` returns `false` to end the slice.
+    ///
+    /// Slices of all containers take turns, and never occupy all the readers.
     func scanRecords<Value: Sendable>(
         _ scan: RecordScan, into initial: Value,
         _ step: @escaping @Sendable (inout Value, ScannedRecord) throws -> Bool
     ) async throws -> RecordSlice<Value>
-    /// What changed in each of several zones, in the order of the questions, and the zones
-    /// themselves: all as of one commit.
+    /// Returns the changes in each of several zones, in the order of the questions, and the zones
+    /// themselves, all as of one commit.
     ///
-    /// The pages have about `bytes` bytes of stored text together. Those for which no room is left
+    /// The pages together have about `bytes` bytes of stored text. Pages for which no room is left
     /// are empty and have more.
     func recordChanges(
         in zones: [ZoneChangesQuestion], of place: RecordPlace, bytes: Int
@@ -60,23 +69,24 @@ package protocol Shadow: Sendable {
 
     // MARK: Zones
 
-    /// Several zones, in their order, deleted or not; `nil` for one that there never was.
+    /// Returns several zones in the given order, deleted or not, with `nil` for a zone that never
+    /// existed.
     func zones(_ zoneIDs: [ZoneID], of place: RecordPlace) async throws -> [ZoneMark?]
-    /// The zones of a database that are there, after `zoneID`, ordered by owner and name.
+    /// Returns the existing zones of a database after `zoneID`, ordered by owner and name.
     func zonePage(
         of place: RecordPlace, after zoneID: ZoneID?, _ bounds: PageBounds
     ) async throws -> Page<ZoneMark>
-    /// The zones of a database that changed since `since`, deleted ones included, in the order of
-    /// their edits, after the one with the number `edit`.
+    /// Returns the zones of a database that changed since `since`, including deleted ones, in the
+    /// order of their edits, after the edit number `edit`.
     func zoneChanges(
         of place: RecordPlace, since: ZoneHead, after edit: UInt64, _ bounds: PageBounds
     ) async throws -> Page<ZoneMark>
-    /// How far the zones of a database have come.
+    /// Returns how far the zones of a database have changed.
     func zoneHead(of place: RecordPlace) async throws -> ZoneHead
-    /// Creates zones; one that is there already stays. Returns the zones as they are.
+    /// Creates the zones that do not exist, and returns all of them.
     func createZones(_ zones: [ZoneID], in place: RecordPlace) async throws -> [ZoneMark]
-    /// Deletes at most `limit` records of a zone, each of which fires, and the zone once it has
-    /// fewer; it goes on where the last part of the deletion ended, `begun`.
+    /// Deletes at most `limit` records of a zone, each as a change that fires, and then the zone if
+    /// it has no more, continuing where an earlier part stopped at `begun`.
     func deleteZone(
         _ zoneID: ZoneID, in place: RecordPlace, by editor: RecordEditor, limit: Int,
         from begun: ZoneDeletionPlace?, at now: Timestamp
@@ -85,20 +95,21 @@ package protocol Shadow: Sendable {
 
 /// How far the deletion of a zone has come.
 package enum ZoneDeletion: Sendable, Hashable {
-    /// There is no such zone.
+    /// The zone does not exist.
     case unknown
-    /// Records of it are gone, and there may be more; `nil` if it was not begun with.
+    /// Records of the zone were deleted, and there may be more; the place is `nil` if its own
+    /// records were not begun yet.
     case begun(ZoneDeletionPlace?)
-    /// The zone is gone, and its records; what is there under its name is another zone.
+    /// The zone and its records are deleted; a zone of the same name is another one.
     case done
 }
 
-/// Where the deletion of a zone goes on that has come part of the way.
+/// The place at which a partial deletion of a zone continues.
 package struct ZoneDeletionPlace: Sendable, Hashable {
-    /// The number of the zone's creation: whoever has deleted it meanwhile, and made it anew, has
-    /// another one.
+    /// The edit number of the zone's creation, which differs if the zone was deleted and created
+    /// again.
     package let edit: UInt64
-    /// If a record was begun with that others refer to, by `DELETE_SELF`, the path from it.
+    /// If a record with referrers by `DELETE_SELF` was begun, the path from it; `nil` otherwise.
     package let path: [RecordName]?
 
     package init(edit: UInt64, path: [RecordName]?) {
@@ -107,13 +118,13 @@ package struct ZoneDeletionPlace: Sendable, Hashable {
     }
 }
 
-/// One database of one container: where records lie.
+/// One database of one container, in which records lie.
 package struct RecordPlace: Sendable, Hashable {
     /// The container and environment.
     package var container: ContainerKey
-    /// Which of its databases.
+    /// The kind of database.
     package var database: DatabaseScope
-    /// Whose it is; `nil` for the public one.
+    /// The user who owns the database; `nil` for the public one.
     package var owner: UserID?
 
     package init(container: ContainerKey, database: DatabaseScope, owner: UserID?) {
@@ -123,11 +134,11 @@ package struct RecordPlace: Sendable, Hashable {
     }
 }
 
-/// Who changes records.
+/// The party that changes records.
 package struct RecordEditor: Sendable, Hashable {
-    /// The user; `nil` if nobody is signed in.
+    /// The user; `nil` if the client is not signed in.
     package var userID: UserID?
-    /// Whether it is a server of the application's own, which may write what others created.
+    /// Whether the editor is a server of the application, which may write what others created.
     package var isServer: Bool
 
     package init(userID: UserID?, isServer: Bool) {
@@ -136,13 +147,13 @@ package struct RecordEditor: Sendable, Hashable {
     }
 }
 
-/// When, by whom and where a record was created or changed.
+/// When, by whom and on which device a record was created or changed.
 package struct RecordStamp: Sendable, Hashable {
-    /// When it happened.
+    /// The moment.
     package var at: Timestamp
-    /// Who did it, where that is known.
+    /// The user, if known.
     package var userID: UserID?
-    /// The device that it was done on, where that is known.
+    /// The device, if known.
     package var deviceID: DeviceID?
 
     package init(at: Timestamp, userID: UserID?, deviceID: DeviceID?) {
@@ -154,27 +165,27 @@ package struct RecordStamp: Sendable, Hashable {
 
 /// The last version of a record.
 package struct ShadowRecord: Sendable, Hashable {
-    /// Which record.
+    /// The ID of the record.
     package var recordID: RecordID
-    /// Its type.
+    /// The record type.
     package var recordType: RecordType
-    /// Its fields; none if it was deleted.
+    /// The fields; none if the record was deleted.
     package var fields: RecordFields
-    /// Whether fields are missing that the source never sent.
+    /// Whether the record lacks fields that the source never sent.
     package var isPartial = false
-    /// What CloudKit's dictionaries of fields say beyond the values, by field.
+    /// What CloudKit's field dictionaries contain beyond the values, by field.
     package var wire: JSONObject = [:]
-    /// Who may read it; `nil` means the default of its database.
+    /// The users who may read the record; `nil` means the default of its database.
     package var readers: [String]?
-    /// When it came into being.
+    /// The creation of the record.
     package var created: RecordStamp
-    /// When it was changed last.
+    /// The last change of the record.
     package var modified: RecordStamp
-    /// The change source that wrote it last.
+    /// The change source that wrote the record last.
     package var source: SourceName
     /// The position of its last change.
     package var position: LogPosition
-    /// Whether it is gone.
+    /// Whether the record is deleted.
     package var isDeleted = false
 
     package init(
@@ -193,18 +204,20 @@ package struct ShadowRecord: Sendable, Hashable {
         self.position = position
     }
 
-    /// CloudKit's record change tag: another one after each change.
+    /// CloudKit's record change tag, which differs after each change.
     ///
-    /// The moment is in it because a restored store gives a position to another change.
+    /// It contains the moment, because a restored store reuses positions for other changes.
     package var changeTag: String {
         let moment = UInt64(bitPattern: modified.at.milliseconds)
         return "\(String(position.rawValue, radix: 36))-\(String(moment, radix: 36))"
     }
 
-    /// Whether this record is meant, and not `other` of another type, where `user` names neither.
+    /// Returns whether this record is meant rather than `other`, which has the same name and
+    /// another type, when `user` does not name the type.
     ///
-    /// In the public database the user's own is, else a database's: nobody puts a record of theirs
-    /// in the place of another's for others. Of these it is the one that changed last.
+    /// In the public database, the user's own record comes first, then one of a source. So no user
+    /// can put a record in the place of another user's for everybody else. Among equals, the latest
+    /// changed record is meant.
     package func isMeant(
         over other: ShadowRecord, by user: UserID?, in database: DatabaseScope
     ) -> Bool {
@@ -226,34 +239,36 @@ package struct RecordEdit: Sendable, Hashable {
         case create, update, forceUpdate, replace, forceReplace, delete, forceDelete
     }
 
-    /// What is done.
+    /// The kind of operation.
     package var kind: Kind
-    /// Which record.
+    /// The ID of the record.
     package var recordID: RecordID
-    /// Its type; a deletion may leave it out.
+    /// The record type; a deletion may omit it.
     package var recordType: RecordType?
-    /// The version that the client saw.
+    /// The change tag of the version that the client saw.
     package var changeTag: String?
-    /// The fields that are given; `null` removes one.
+    /// The given fields; `null` removes a field.
     package var fields: RecordFields = [:]
-    /// What their dictionaries say beyond the values.
+    /// What the field dictionaries contain beyond the values.
     package var wire: JSONObject = [:]
     /// Whether users who did not create the record may write it.
     package var isWritableByAll = false
-    /// The types of which they may, where the operation does not say of which its record is, or
-    /// says it in vain.
+    /// The types whose records such users may write; it counts if the operation names no type, or a
+    /// type that is not checked.
     package var typesWritableByAll: Set<RecordType> = []
-    /// Who may read the record, if not everybody.
+    /// The users who may read the record, if not everybody.
     package var readers: [String]?
     /// The device that makes the change.
     package var deviceID: DeviceID?
-    /// Whether the record tells on which device it was made; a page in a browser is none.
+    /// Whether the record stores the device on which it was changed, which it does not for a page
+    /// in a browser.
     package var stampsDevice = true
-    /// Whether the caller may create a record where there is none.
+    /// Whether the caller may create a record where none exists.
     package var mayCreate = true
-    /// Records that must be there, because a reference validates them.
+    /// The records that must exist, because a reference with validation refers to them.
     package var validated: [RecordID] = []
-    /// `modified` as the client sent it: an echo of the stored one names no new device.
+    /// The client's own `modified` stamp, which does not name this change's device if it repeats
+    /// the stored one.
     package var statedStamp: RecordStamp?
 
     package init(_ kind: Kind, _ recordID: RecordID, type: RecordType?) {
@@ -263,66 +278,65 @@ package struct RecordEdit: Sendable, Hashable {
     }
 }
 
-/// What became of one operation on a record.
+/// The outcome of one operation on a record.
 package enum RecordEditOutcome: Sendable, Hashable {
-    /// It is saved as this.
+    /// The record was saved as this version.
     case saved(ShadowRecord)
-    /// It is gone.
+    /// The record does not exist any more.
     case deleted(RecordID)
-    /// It was refused.
+    /// The operation was refused.
     case refused(RecordRefusal)
-    /// It would have been applied, but another operation of the atomic request was refused.
+    /// The operation would have succeeded, but another operation of the atomic request was refused.
     case undone
 }
 
-/// Why an operation on a record is refused.
+/// The reason why an operation on a record is refused.
 package enum RecordRefusal: Sendable, Hashable {
-    /// There is no such record.
+    /// The record does not exist.
     case notFound
-    /// There is no such zone.
+    /// The zone does not exist.
     case zoneNotFound
-    /// A record of this name exists already; `nil` where those of the refusals before it are as
-    /// much as an answer holds.
+    /// A record with this name exists; `nil` if earlier refusals have used up the answer's room.
     case exists(ShadowRecord?)
-    /// The record was changed since the client saw it; `nil` as above.
+    /// The record was changed since the client saw it; `nil` as for ``exists(_:)``.
     case conflict(ShadowRecord?)
-    /// An update must name the version that it is made of.
+    /// An update must name the version that it is based on.
     case tagRequired
     /// The record exists with another type.
     case otherType(RecordType)
-    /// A record that does not exist yet needs a type.
+    /// A new record needs a type.
     case typeRequired
-    /// Somebody else created the record.
+    /// Another user created the record, and the editor may not write it.
     case notWritable
     /// The caller may not create records of this type.
     case notCreatable(RecordType)
-    /// What it adds would make the record larger than one may be.
+    /// The additions would make the record larger than a record may be.
     case tooLarge
-    /// The user or the container has as much as a quota allows.
+    /// The user or the container has reached a quota.
     case overQuota(QuotaRefusal)
-    /// More refers to the record by `DELETE_SELF` than goes along at once.
+    /// More records refer to the record by `DELETE_SELF` than are deleted along at once.
     case unfinished
-    /// Bytes of records that the operations before it have changed already.
+    /// The operations before it have already changed as many bytes of records as one request may.
     case tooMuchAtOnce(bytes: Int)
-    /// Operations before it were applied, and a bound keeps this one from going in now.
+    /// Operations before it were applied, but a limit now refuses changes.
     case bounded(IntakeBound, reason: String)
-    /// A reference that validates leads nowhere.
+    /// A reference with validation has no target.
     case missingReference(RecordID)
 }
 
-/// How far the zones of a database have come: their records, and they themselves.
+/// How far the records and zones of a database have changed.
 package struct ZoneHead: Sendable, Hashable {
-    /// The last change of a record in any of them.
+    /// The position of the last change of a record in any zone.
     package var position: LogPosition
-    /// The number of the last creation or deletion of one.
+    /// The edit number of the last creation or deletion of a zone.
     package var edit: UInt64
-    /// Up to which number deletions may have been forgotten.
+    /// The edit number up to which marks of deleted zones may be pruned.
     package var prunedEdit: UInt64
 
-    /// Nothing was there.
+    /// The head of a database without zones.
     package static let start = ZoneHead(position: .start, edit: 0)
 
-    /// Says how far.
+    /// Creates a head.
     package init(position: LogPosition, edit: UInt64, prunedEdit: UInt64 = 0) {
         self.position = position
         self.edit = edit
@@ -356,9 +370,10 @@ package struct ZoneMark: Sendable, Hashable {
 }
 
 extension SourceName {
-    /// The change source of what CloudKit's clients change here.
+    /// The change source of changes that CloudKit clients make in the relay.
     ///
-    /// No administrator can name one so: what begins with an underscore is refused there.
+    /// An administrator cannot create a source of this name, because names that begin with an
+    /// underscore are refused.
     package static let cloudKit: SourceName = {
         guard let name = SourceName(rawValue: "_cloudkit") else {
             preconditionFailure("_cloudkit is a source name")
@@ -368,14 +383,14 @@ extension SourceName {
 }
 
 extension Shadow {
-    /// Puts a schema in the place of the one before, whatever that is.
+    /// Replaces the schema, whatever it was.
     package func replaceSchema(
         of container: ContainerKey, with schema: ContainerSchema, at now: Timestamp
     ) async throws {
         try await changeSchema(of: container, at: now) { _ in schema }
     }
 
-    /// Applies operations, in as many parts as what goes along with their deletions takes.
+    /// Applies operations in as many parts as the cascading deletions need.
     package func modify(
         _ edits: [RecordEdit], in place: RecordPlace, by editor: RecordEditor,
         atomicity: EditAtomicity, additions: [RecordTypeDefinition], at now: Timestamp
@@ -393,7 +408,7 @@ extension Shadow {
         return outcomes
     }
 
-    /// The live records with these names, whatever their size: for few of them.
+    /// Returns the live records with these names, whatever their size; meant for few names.
     package func records(
         named ids: [RecordID], in place: RecordPlace
     ) async throws -> [ShadowRecord] {

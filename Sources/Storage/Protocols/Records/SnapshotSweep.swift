@@ -2,12 +2,14 @@ package import RelayModel
 
 /// The search for kept records that a completed snapshot of their source did not contain.
 ///
-/// The snapshot gave its version to each record that it contained. So a record of the same source
-/// with a lower one was deleted in the source before, and nothing told of it.
+/// The snapshot gave its version to each record that it contained. A record of the same source with
+/// a lower version was deleted in the source earlier, and the source did not report it.
 package struct SnapshotSweep: Sendable, Hashable {
     /// The container and environment.
     package let container: ContainerKey
-    /// The source that made the snapshot; what another one wrote last is not its own.
+    /// The source that made the snapshot.
+    ///
+    /// Records last written by another source are not affected.
     package let source: SourceName
     /// The record types of the tables that were read.
     package let types: Set<RecordType>
@@ -24,9 +26,10 @@ package struct SnapshotSweep: Sendable, Hashable {
     }
 }
 
-/// Where a sweep goes on: the key of the record that was looked at last, within its container.
+/// The place at which a sweep continues: the key, within its container, of the last record that was
+/// looked at.
 package struct SweepPlace: Sendable, Hashable {
-    /// Database, owner, both names of the zone, type and name.
+    /// The parts of the key: database, owner, both names of the zone, type and name.
     package let key: [String]
 
     package init(key: [String]) {
@@ -34,11 +37,11 @@ package struct SweepPlace: Sendable, Hashable {
     }
 }
 
-/// What a part of a sweep came to.
+/// The result of a part of a sweep.
 package struct SweptPart: Sendable, Hashable {
-    /// Where the next part begins; `nil` if there are no more records.
+    /// The place at which the next part begins; `nil` if there are no more records.
     package let next: SweepPlace?
-    /// How many records were deleted.
+    /// The number of deleted records.
     package let deleted: Int
     /// The position of the last deletion.
     package let last: LogPosition?

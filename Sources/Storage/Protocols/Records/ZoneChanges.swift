@@ -4,9 +4,9 @@ package import RelayModel
 package struct ZoneChangesQuestion: Sendable, Hashable {
     /// The zone.
     package let zoneID: ZoneID
-    /// After what.
+    /// The position after which changes are returned.
     package let position: LogPosition
-    /// How many records at the most.
+    /// The maximum number of records.
     package let rows: Int
 
     package init(_ zoneID: ZoneID, after position: LogPosition, rows: Int) {
@@ -16,11 +16,11 @@ package struct ZoneChangesQuestion: Sendable, Hashable {
     }
 }
 
-/// A zone, and what changed in it, as of one commit.
+/// A zone and the changes in it, as of one commit.
 package struct ZoneChanges: Sendable {
-    /// The zone, deleted or not; `nil` if there never was one.
+    /// The zone, deleted or not; `nil` if it never existed.
     package let zone: ZoneMark?
-    /// The records that changed, deleted ones included, in the order of their last change.
+    /// The changed records, including deleted ones, in the order of their last change.
     package let page: Page<ShadowRecord>
 
     package init(zone: ZoneMark?, page: Page<ShadowRecord>) {
@@ -30,12 +30,12 @@ package struct ZoneChanges: Sendable {
 }
 
 extension Shadow {
-    /// One zone, deleted or not; `nil` if there never was one.
+    /// Returns one zone, deleted or not, or `nil` if it never existed.
     package func zone(_ zoneID: ZoneID, of place: RecordPlace) async throws -> ZoneMark? {
         try await zones([zoneID], of: place).first.flatMap { $0 }
     }
 
-    /// The records of one zone that changed after `position`.
+    /// Returns a page of the records of one zone that changed after `position`.
     package func recordChanges(
         in zoneID: ZoneID, of place: RecordPlace, after position: LogPosition,
         _ bounds: PageBounds
