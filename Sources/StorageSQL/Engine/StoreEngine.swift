@@ -58,7 +58,7 @@ package protocol StoreEngine: AnyObject, Sendable {
     /// Stops accepting requests, writes what is waiting, and closes.
     func end()
 
-    /// Does what ``end()`` does and waits until it is done.
+    /// Does what `end()` does and waits until it is done.
     ///
     /// - Returns: The reason if the shutdown is not orderly, or else `nil`.
     func close() async -> StorageError?

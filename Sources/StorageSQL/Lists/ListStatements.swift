@@ -10,7 +10,7 @@ enum ListStatements {
         WHERE +container = ?1 AND position < ?2 AND kind = 1 ORDER BY position DESC
         """
 
-    /// Parameters: as ``changes``, and the first position to look at.
+    /// Parameters: as `changes`, and the first position to look at.
     static let changesOfSpan = """
         SELECT \(changeColumns) FROM logEntry
         WHERE +container = ?1 AND position < ?2 AND position >= ?3 AND kind = 1
@@ -53,7 +53,7 @@ enum ListStatements {
         ORDER BY position DESC, deliveryID DESC
         """
 
-    /// Parameters: as ``retries``, and a user.
+    /// Parameters: as `retries`, and a user.
     static let retriesOfUser = """
         SELECT * FROM retry INDEXED BY retryOwner
         WHERE container = ?1 AND owner = ?4 AND (position, deliveryID) < (?2, ?3)
@@ -69,7 +69,7 @@ enum ListStatements {
         ORDER BY startedAt DESC, userSession.id LIMIT ?3
         """
 
-    /// Parameters: as ``sessions``, and a user.
+    /// Parameters: as `sessions`, and a user.
     ///
     /// A limit bounds the number of a user's sessions.
     static let sessionsOfUser = """
@@ -87,14 +87,14 @@ enum ListStatements {
         ORDER BY endedAt DESC, deliveryID DESC
         """
 
-    /// Parameters: as ``letters``, and a user.
+    /// Parameters: as `letters`, and a user.
     static let lettersOfUser = """
         SELECT * FROM deadLetter INDEXED BY deadLetterOwner
         WHERE container = ?1 AND owner = ?4 AND (endedAt, deliveryID) < (?2, ?3)
         ORDER BY endedAt DESC, deliveryID DESC
         """
 
-    /// Parameters: as ``letters``, and a reason.
+    /// Parameters: as `letters`, and a reason.
     static let lettersOfReason = """
         SELECT * FROM deadLetter INDEXED BY deadLetterReason
         WHERE container = ?1 AND reason = ?4 AND (endedAt, deliveryID) < (?2, ?3)
@@ -181,7 +181,7 @@ enum ListStatements {
         SELECT * FROM parkedChange WHERE container = ?1 AND number < ?2 ORDER BY number DESC
         """
 
-    /// Parameters: as ``parked``, and a source.
+    /// Parameters: as `parked`, and a source.
     static let parkedOfSource = """
         SELECT * FROM parkedChange
         WHERE container = ?1 AND source = ?3 AND number < ?2 ORDER BY number DESC

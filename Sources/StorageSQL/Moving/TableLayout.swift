@@ -76,7 +76,7 @@ extension TableLayout {
     /// Returns the tables whose rows are moved, in order, as both stores have them.
     ///
     /// - Throws: ``StorageError/foreignSchema(path:reason:)`` if they differ, or if a table is in
-    ///   none of the lists of ``MovedTables``.
+    ///   none of the lists of `MovedTables`.
     static func agreed(_ source: any MoveEnd, _ target: any MoveEnd) throws -> [TableLayout] {
         let (from, to) = (try source.read(all), try target.read(all))
         for (end, tables) in [(source, from), (target, to)] {

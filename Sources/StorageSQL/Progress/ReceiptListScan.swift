@@ -14,7 +14,7 @@ struct ReceiptListScan: Sendable {
         WHERE id <= ?1 AND (?2 IS NULL OR outcomes & ?2 <> 0) ORDER BY id DESC
         """
 
-    /// Parameters: as ``blocks``, and the first and last position.
+    /// Parameters: as `blocks`, and the first and last position.
     static let blocksOfPositions = """
         SELECT id, body FROM receiptBlock WHERE id IN (\(ids)) ORDER BY id DESC
         """
@@ -27,7 +27,7 @@ struct ReceiptListScan: Sendable {
 
     /// Returns the statement for a single position, which few blocks contain.
     ///
-    /// Parameters: as ``blocksOfPositions``.
+    /// Parameters: as `blocksOfPositions`.
     static func blocksOfPosition(in dialect: Dialect) -> String {
         """
         SELECT id, body FROM receiptBlock WHERE \(dialect.isAmong("id", ids)) ORDER BY id DESC

@@ -32,7 +32,7 @@ final class SubscriptionsTogether {
     private var hasEnded = false
     /// An upper bound of what all operations add.
     private(set) var most = Growth()
-    /// Whether there is room for ``most``; `nil` until it is known.
+    /// Whether there is room for `most`; `nil` until it is known.
     var hasRoom: Bool?
     /// Whether the user has a disabled subscription; `nil` until it is known.
     var hasDisabled: Bool?

@@ -17,7 +17,7 @@ struct KeptTogether {
     var records: KnownRecords?
     /// An upper bound of what all changes add; `nil` if there is none.
     private let most: Growth?
-    /// Whether the container has room for ``most``; `nil` until it is known.
+    /// Whether the container has room for `most`; `nil` until it is known.
     private var roomForAll: Bool?
     /// The zones in which something was written, and which therefore exist.
     private var zones: Set<Zone> = []

@@ -84,7 +84,7 @@ package struct OpenCommit {
 
     /// Runs `request`.
     ///
-    /// With ``WriteIsolation/each``, its writes are undone if it throws.
+    /// With `WriteIsolation.each`, its writes are undone if it throws.
     package mutating func run(
         _ request: WriteRequest, _ isolation: WriteIsolation
     ) throws -> @Sendable () -> Void {

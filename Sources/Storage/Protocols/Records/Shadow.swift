@@ -298,7 +298,7 @@ package enum RecordRefusal: Sendable, Hashable {
     case zoneNotFound
     /// A record with this name exists; `nil` if earlier refusals have used up the answer's room.
     case exists(ShadowRecord?)
-    /// The record was changed since the client saw it; `nil` as for ``exists(_:)``.
+    /// The record was changed since the client saw it; `nil` as for `exists`.
     case conflict(ShadowRecord?)
     /// An update must name the version that it is based on.
     case tagRequired

@@ -10,7 +10,7 @@ package protocol DeviceRegistry: Sendable {
     /// token: a token has one active owner. A device ID belongs to its user; the same ID of another
     /// user is another device.
     ///
-    /// If `naming` is ``DeviceNaming/client``, a web courier and another token may share the ID.
+    /// If `naming` is `DeviceNaming.client`, a web courier and another token may share the ID.
     /// The later one then gets an ID of its own.
     ///
     /// A device that was registered before keeps its kindness settings, except for what `spared`
