@@ -21,9 +21,9 @@ extension RecordEdit {
     ///
     /// A `nil` decision means that there is nothing to do.
     ///
-    /// `isHidden` says that the editor may not know of the record. The operation then behaves as if
-    /// the record did not exist, except that a creation with its name is refused because the name
-    /// is taken.
+    /// `isHidden` says that the editor may not know of the record. Unless the editor may write it,
+    /// the operation then behaves as if the record did not exist, except that an operation that
+    /// would create it is refused, because its name is taken.
     package func decide(
         on current: ShadowRecord?, isHidden: Bool = false, in place: RecordPlace,
         by editor: RecordEditor, at now: Timestamp

@@ -1,7 +1,8 @@
 package import RelayModel
 import Synchronization
 
-/// Creates the test of whether a turn at reading has taken long enough.
+/// A function that begins a turn at reading and returns the test of whether it has taken long
+/// enough.
 ///
 /// It is called when the turn begins, which may be long after the request. Its result is called
 /// after each row.

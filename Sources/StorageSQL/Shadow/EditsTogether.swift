@@ -11,8 +11,8 @@ final class EditsTogether {
     private var pending: ArraySlice<RecordID> = []
     /// The rows found.
     ///
-    /// They are decoded only when needed, because a record of a megabyte takes many times as much
-    /// memory as values.
+    /// They are decoded only when needed, because the decoded values of a large record take many
+    /// times as much memory as its row.
     private var known: [RecordID: [Row]] = [:]
     /// The zones known to exist.
     private var zones: Set<ZoneID> = []

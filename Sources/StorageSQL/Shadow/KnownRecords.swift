@@ -8,8 +8,8 @@ import Storage
 struct KnownRecords {
     /// The rows found.
     ///
-    /// They are decoded only when needed, because a record of a megabyte takes many times as much
-    /// memory as values.
+    /// They are decoded only when needed, because the decoded values of a large record take many
+    /// times as much memory as its row.
     private var found: [RecordAddress: [Row]] = [:]
 
     /// The maximum number of changes looked up together.

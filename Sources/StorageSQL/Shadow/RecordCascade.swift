@@ -19,7 +19,7 @@ extension ShadowRecord {
 
     /// Returns whether the zone that a client wrote into a reference is the record's own zone.
     ///
-    /// A missing zone is.
+    /// A reference without a zone refers to the record's own zone.
     ///
     /// A record of the same name in another zone is another record.
     private func isOwnZone(_ json: JSONValue?) -> Bool {

@@ -53,8 +53,8 @@ struct ShadowFilling {
         if isCreation, current?.isDeleted == false {
             completed.created = RecordTrace(
                 at: completed.occurredAt ?? now, userID: completed.editor)
-            // Otherwise the new creator would count as a former reader, because the creator may
-            // read the record.
+            // The readers of the kept version are recorded, because they would otherwise be
+            // derived from the new creator.
             completed.kept?.readers = earlier
         }
         if isCreation, let former = change.movedFrom, change.database == .public {

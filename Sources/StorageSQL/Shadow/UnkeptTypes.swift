@@ -162,7 +162,8 @@ struct UnkeptTypes {
     /// Clients that sync the zones must start anew: the records are too many to be reported one by
     /// one, and they were not deleted.
     ///
-    /// If another process has continued meanwhile, and a type is kept again, nothing happens.
+    /// If another call has continued the deletion meanwhile, and a type is kept again, nothing
+    /// happens.
     func forget(_ slice: Slice, in db: Database) throws {
         let id: StatementArguments = [container.id]
         let position: StatementArguments = [slice.search.position]

@@ -88,8 +88,8 @@ package protocol ShardProgress: Sendable {
     ///
     /// - Returns: The number of closed digests.
     func close(_ digests: [ClosingDigest], at now: Timestamp) async throws -> Int
-    /// Makes those of `deliveries` that are held for `reason` due at `now`, because the reason no
-    /// longer applies.
+    /// Makes those of `deliveries` that are held for `reason` due at `now`, because what they
+    /// waited for has been decided.
     func release(
         _ deliveries: [DeliveryID], heldFor reason: HoldReason, at now: Timestamp
     ) async throws
