@@ -1,7 +1,6 @@
 package import RelayModel
 
-/// The kept records of a container (the last known version of each record of the kept types), their
-/// zones, and the schema.
+/// A container's kept records (the last known versions of records), their zones, and the schema.
 ///
 /// Every change of a kept record is appended to the log in the same transaction and fires like any
 /// other change. A source's change updates the kept record in the transaction that appends it.
@@ -16,10 +15,9 @@ package protocol Shadow: Sendable {
     ) async throws
     /// Replaces the schema by what `change` makes of it, in one transaction.
     ///
-    /// So `change` sees everything that other callers have changed until then.
-    ///
-    /// Records of types that the new schema does not have or does not keep are deleted; the log
-    /// says so once for each type. `change` may be called more than once.
+    /// So `change` sees what other callers changed until then, and may be called more than once.
+    /// Records of types that the new schema does not have or does not keep are deleted. The log
+    /// says so once for each type.
     func changeSchema(
         of container: ContainerKey, at now: Timestamp,
         _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
@@ -27,10 +25,8 @@ package protocol Shadow: Sendable {
 
     // MARK: Records
 
-    /// Applies the operations of one request in order, in one transaction, and appends each change
-    /// to the log.
-    ///
-    /// `additions` are added to the schema in the same transaction.
+    /// Applies the operations of one request in order, adds `additions` to the schema, and appends
+    /// each change to the log, in one transaction.
     ///
     /// Records that refer to a deleted record by `DELETE_SELF` are deleted before it, as far as
     /// `room` allows. A deletion that is unfinished then continues when the client repeats it and
@@ -40,18 +36,13 @@ package protocol Shadow: Sendable {
         atomicity: EditAtomicity, additions: [RecordTypeDefinition], within room: CascadeRoom,
         at now: Timestamp
     ) async throws -> RecordEditsApplied
-    /// Returns the live records with these names, in any order.
+    /// Returns the live records of all types with these names, in any order.
     ///
-    /// If several types have a record of a name, all of them are returned.
-    ///
-    /// Reading stops after about `bytes` bytes of stored text. `unread` contains the remaining
-    /// names.
+    /// Reading stops after about `bytes` bytes of stored text; `unread` has the remaining names.
     func records(
         named ids: [RecordID], in place: RecordPlace, bytes: Int
     ) async throws -> (records: [ShadowRecord], unread: Set<RecordID>)
-    /// Folds a slice of the live records of one type.
-    ///
-    /// `step` returns `false` to end the slice.
+    /// Folds a slice of the live records of one type; `step` returns `false` to end it.
     ///
     /// Slices of all containers take turns, and never occupy all the readers.
     func scanRecords<Value: Sendable>(
@@ -69,8 +60,7 @@ package protocol Shadow: Sendable {
 
     // MARK: Zones
 
-    /// Returns several zones in the given order, deleted or not, with `nil` for a zone that never
-    /// existed.
+    /// Returns several zones in this order, deleted or not; `nil` for one that never existed.
     func zones(_ zoneIDs: [ZoneID], of place: RecordPlace) async throws -> [ZoneMark?]
     /// Returns the existing zones of a database after `zoneID`, ordered by owner and name.
     func zonePage(
@@ -97,8 +87,7 @@ package protocol Shadow: Sendable {
 package enum ZoneDeletion: Sendable, Hashable {
     /// The zone does not exist.
     case unknown
-    /// Records of the zone were deleted, and there may be more; the place is `nil` if its own
-    /// records were not begun yet.
+    /// Records were deleted, and there may be more; `nil` if the zone's own were not begun yet.
     case begun(ZoneDeletionPlace?)
     /// The zone and its records are deleted; a zone of the same name is another one.
     case done
@@ -106,8 +95,7 @@ package enum ZoneDeletion: Sendable, Hashable {
 
 /// The place at which a partial deletion of a zone continues.
 package struct ZoneDeletionPlace: Sendable, Hashable {
-    /// The edit number of the zone's creation, which differs if the zone was deleted and created
-    /// again.
+    /// The edit number of the zone's creation, which changes if the zone is created again.
     package let edit: UInt64
     /// If a record with referrers by `DELETE_SELF` was begun, the path from it; `nil` otherwise.
     package let path: [RecordName]?
@@ -212,12 +200,11 @@ package struct ShadowRecord: Sendable, Hashable {
         return "\(String(position.rawValue, radix: 36))-\(String(moment, radix: 36))"
     }
 
-    /// Returns whether this record is meant rather than `other`, which has the same name and
-    /// another type, when `user` does not name the type.
+    /// Returns whether `user`, who names no type, means this record and not `other`.
     ///
     /// In the public database, the user's own record comes first, then one of a source. So no user
-    /// can put a record in the place of another user's for everybody else. Among equals, the latest
-    /// changed record is meant.
+    /// can put a record in the place of another one for the other users. Among equals, the record
+    /// that was changed last is meant.
     package func isMeant(
         over other: ShadowRecord, by user: UserID?, in database: DatabaseScope
     ) -> Bool {
@@ -253,22 +240,19 @@ package struct RecordEdit: Sendable, Hashable {
     package var wire: JSONObject = [:]
     /// Whether users who did not create the record may write it.
     package var isWritableByAll = false
-    /// The types whose records such users may write; it counts if the operation names no type, or a
-    /// type that is not checked.
+    /// The types whose records such users may write if the operation names no type that counts.
     package var typesWritableByAll: Set<RecordType> = []
     /// The users who may read the record, if not everybody.
     package var readers: [String]?
     /// The device that makes the change.
     package var deviceID: DeviceID?
-    /// Whether the record stores the device on which it was changed, which it does not for a page
-    /// in a browser.
+    /// Whether the record stores the device of the change, which it does not for a browser page.
     package var stampsDevice = true
     /// Whether the caller may create a record where none exists.
     package var mayCreate = true
     /// The records that must exist, because a reference with validation refers to them.
     package var validated: [RecordID] = []
-    /// The client's own `modified` stamp, which does not name this change's device if it repeats
-    /// the stored one.
+    /// The client's own `modified` stamp; one that repeats the stored stamp names no new device.
     package var statedStamp: RecordStamp?
 
     package init(_ kind: Kind, _ recordID: RecordID, type: RecordType?) {
@@ -372,8 +356,7 @@ package struct ZoneMark: Sendable, Hashable {
 extension SourceName {
     /// The change source of changes that CloudKit clients make in the relay.
     ///
-    /// An administrator cannot create a source of this name, because names that begin with an
-    /// underscore are refused.
+    /// An administrator cannot take the name: one that begins with an underscore is refused.
     package static let cloudKit: SourceName = {
         guard let name = SourceName(rawValue: "_cloudkit") else {
             preconditionFailure("_cloudkit is a source name")
