@@ -2,10 +2,11 @@ import LogShipping
 import RelayModel
 
 extension Checkup {
-    /// How old what is shipped may be at the least: attempts after failures are a minute apart.
+    /// The age below which shipped backups are never too old, because failed attempts are repeated
+    /// after a minute.
     private static let shippingAge = Duration.seconds(300)
 
-    /// How the backups stand.
+    /// The finding about the backups.
     var backups: Finding {
         if case .object(let shipped)? = value("backup"), backup == .notNamed {
             return continuous(shipped)
@@ -32,7 +33,8 @@ extension Checkup {
             return shipped(until, flaw, at: place)
         case .made(let moment, let path):
             let age = now.duration(since: moment)
-            // Of a clock that was ahead: it would hide that none is made any more.
+            // A date in the future comes from a clock that was ahead. Its negative age would hide
+            // that no more backups are made.
             guard age > .seconds(-3600) else {
                 return Finding(
                     check: "backup", state: .warn,
@@ -48,11 +50,12 @@ extension Checkup {
         }
     }
 
-    /// What is said of continuous backups that were looked at from outside.
+    /// Returns the finding about continuous backups that were read from their place.
     private func shipped(_ until: Timestamp, _ flaw: String?, at place: String) -> Finding {
         let age = now.duration(since: until)
         let wrong = flaw.map { "; \($0)" } ?? ""
-        // Of a clock that was ahead: it would hide that nothing is shipped any more.
+        // A time in the future comes from a clock that was ahead. Its negative age would hide that
+        // nothing is shipped any more.
         guard age > .seconds(-3600) else {
             return Finding(
                 check: "backup", state: .warn,
@@ -82,7 +85,7 @@ extension Checkup {
         return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
     }
 
-    /// What the relay says of its continuous backup.
+    /// Returns the finding about the continuous backup as the relay reports it.
     func continuous(_ backup: JSONObject) -> Finding {
         let place = backup.words("place")
         let failure = backup["failure"].map { $0.words(["reason"]) }
@@ -94,7 +97,8 @@ extension Checkup {
                 next: failure == nil ? nil : "belfry overview\(self.place)")
         }
         let age = now.duration(since: until)
-        // Of a clock that was ahead: it would hide that nothing is shipped any more.
+        // A time in the future comes from a clock that was ahead. Its negative age would hide that
+        // nothing is shipped any more.
         guard age > .seconds(-3600) else {
             return Finding(
                 check: "backup", state: .warn,

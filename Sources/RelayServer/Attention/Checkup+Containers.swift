@@ -1,7 +1,7 @@
 import RelayModel
 
 extension Checkup {
-    /// Whether a container can send, by the gateway's last answer.
+    /// Returns whether a container can send, judged by the gateway's last answer.
     func sending(_ container: JSONValue) -> Finding {
         let check = "gateway \(name(container))"
         if let halt = halt(of: container) {
@@ -16,7 +16,8 @@ extension Checkup {
         let meaning = container.words(["gateway", "last", "meaning"])
         switch container.words(["canSend"]) {
         case "yes":
-            // A fault of the gateway is no push's, though it answers each one by itself.
+            // A 5xx status is a fault of the gateway and not of a push, although each push gets its
+            // own answer.
             guard container.count(["gateway", "last", "status"]) < 500 else {
                 return Finding(
                     check: check, state: .warn,
@@ -41,7 +42,7 @@ extension Checkup {
         }
     }
 
-    /// How long the credential is valid.
+    /// Returns the remaining validity of the credential.
     func credential(_ container: JSONValue) -> Finding {
         let check = "credential \(name(container))"
         switch container.words(["credential", "kind"]) {
@@ -68,7 +69,7 @@ extension Checkup {
             next: isShort ? next : nil)
     }
 
-    /// That no user can sign in, which is as it should be where servers alone call.
+    /// Returns a finding if no user can sign in, which is correct if only servers call.
     func signIn(_ container: JSONValue) -> [Finding] {
         guard container.member(["canSignIn"]) == false else { return [] }
         return [
@@ -80,7 +81,7 @@ extension Checkup {
         ]
     }
 
-    /// Each source: whether it posts, and whether it is believed.
+    /// Returns a finding for each source: whether it posts, and whether its webhooks are accepted.
     func sources(_ container: JSONValue) -> [Finding] {
         guard
             case .array(let sources)? = container.member(["webhooks", "sources"])
@@ -117,7 +118,7 @@ extension Checkup {
                 next: "belfry sources refused \(flags(container))")
         }
         if let refusals = refusals(source, check, name, of: container) { return refusals }
-        // Of the time before the start nothing is known, so silence is counted from it.
+        // Nothing is known of the time before the start, so silence is counted from the start.
         let since = [
             accepted, Timestamp(iso8601: source.words(["savedAt"])),
             Timestamp(iso8601: text(["startedAt"])),
@@ -125,7 +126,7 @@ extension Checkup {
         guard isRunning, let since else {
             return Finding(check: check, state: .unknown, text: "no relay runs")
         }
-        // Both moments are of the relay's clock.
+        // Both times must be from the relay's clock.
         let silence = (Timestamp(iso8601: text(["now"])) ?? now).duration(since: since)
         if silence > bounds.silence {
             return Finding(
@@ -140,8 +141,11 @@ extension Checkup {
         return Finding(check: check, state: .ok, text: "last webhook at \(accepted.iso8601)")
     }
 
-    /// A source of which many webhooks are refused beside those that are accepted, as where one of
-    /// several senders has a secret that is not valid any more; over within an hour.
+    /// Returns a finding about a source if many of its webhooks are refused while others are
+    /// accepted.
+    ///
+    /// A common cause is one of several senders with an outdated secret. The finding disappears an
+    /// hour after the last refusal.
     private func refusals(
         _ source: JSONValue, _ check: String, _ name: String, of container: JSONValue
     ) -> Finding? {
@@ -158,8 +162,10 @@ extension Checkup {
             next: "belfry sources refused \(flags(container))")
     }
 
-    /// A source of which many changes fire nothing, because the relay has newer versions; of a few
-    /// nothing follows, for a source may repeat what comes late.
+    /// Returns a finding about a source if many of its changes fire nothing because the relay has
+    /// newer versions.
+    ///
+    /// A few such changes are normal, because a source may repeat late ones.
     private func older(
         _ source: JSONValue, _ check: String, _ name: String, of container: JSONValue
     ) -> Finding? {
@@ -173,7 +179,8 @@ extension Checkup {
             next: "belfry changes list --state stale --source \(name) \(flags(container))")
     }
 
-    /// A source whose database the relay follows: it may well be silent.
+    /// Returns the finding about a source whose database the relay follows; such a source may be
+    /// silent.
     private func following(
         _ following: JSONValue, _ check: String, _ name: String, of container: JSONValue
     ) -> Finding {
@@ -205,13 +212,15 @@ extension Checkup {
         }
     }
 
-    /// Whether a sentence about what is well says more than that.
+    /// Whether the sentence about a healthy follower contains something that the operator should
+    /// read.
     private func isRemarkable(_ following: JSONValue) -> Bool {
-        // What was told all the same, and not as it was meant; what a failover would end.
+        // Changes whose authors are unreadable are delivered, but not as intended; a failover would
+        // end the following.
         following.count(["authorsUnread"]) > 0 || following.member(["lacksFailover"]) != nil
     }
 
-    /// Whether a follower does not come to follow, though nothing says no.
+    /// Whether a follower is still connecting after a long time, although nothing refuses it.
     private func hasBegunLongAgo(_ following: JSONValue) -> Bool {
         guard following.words(["state"]) == "connecting",
             let since = Timestamp(iso8601: following.words(["since"]))
@@ -219,7 +228,7 @@ extension Checkup {
         return (Timestamp(iso8601: text(["now"])) ?? now).duration(since: since) > .seconds(600)
     }
 
-    /// What nobody works on any more by itself.
+    /// Returns the finding about dead letters and parked changes, which need the operator.
     func leftovers(_ container: JSONValue) -> Finding {
         let check = "left over \(name(container))"
         let dead = container.count(["deadLetters"])

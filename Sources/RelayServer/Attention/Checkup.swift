@@ -2,63 +2,66 @@ package import LogShipping
 package import RelayModel
 import Storage
 
-/// Judges what a relay says of itself: the overview in, findings out.
+/// Judges the state of a relay: the overview in, findings out.
 ///
-/// One judgement for `belfry doctor`, which asks from outside, and for the console, which asks the
-/// relay. It is a value without clock or network, so that every verdict can be tested.
+/// `belfry doctor`, which asks from outside, and the console, which asks the relay, use the same
+/// judgement. It is a value without a clock or network, so that every verdict can be tested.
 package struct Checkup: Sendable {
-    /// What is bearable.
+    /// The limits of what counts as healthy.
     package struct Bounds: Sendable, Hashable {
-        /// The longest that a source may say nothing.
+        /// The longest time without a webhook of a source.
         package var silence = Duration.seconds(24 * 3600)
-        /// The least time that a certificate should be valid still.
+        /// The shortest remaining validity of a certificate.
         package var validity = Duration.seconds(30 * 86_400)
-        /// The oldest that the newest backup may be.
+        /// The greatest age of the newest backup.
         package var backupAge = Duration.seconds(26 * 3600)
-        /// Entries of the log that may be unsettled: a busy relay has thousands for a moment.
+        /// The number of log entries that may be unsettled; a busy relay briefly has thousands.
         package var behind: Int64 = 10_000
 
         package init() {}
     }
 
-    /// What was found where backups lie.
+    /// The backups that were found.
     package enum Backup: Sendable, Hashable {
-        /// Nobody said where backups lie.
+        /// No place of backups was given.
         case notNamed
-        /// Single copies, of which this is the newest, or the file itself.
+        /// The newest single copy in the folder, or the given file itself.
         case made(Timestamp, path: String)
-        /// There is none at the place.
+        /// There is no backup at the place.
         case missing(path: String)
-        /// Continuous backups, and how far a restore from them reaches.
+        /// There are continuous backups; the value says how far a restore from them reaches.
         case shipped(BackupReach, place: String)
         /// The place did not answer, or refused.
         case unread(place: String, reason: String)
     }
 
-    /// The answer to the overview's call.
+    /// The answer of the overview call.
     let overview: JSONValue
-    /// This machine's clock, half-way between question and answer.
+    /// The time by this machine's clock, half-way between the call and the answer.
     let now: Timestamp
-    /// Whether a relay runs, or its file was opened.
+    /// Whether a relay runs; otherwise its file was opened.
     let isRunning: Bool
     package var backup = Backup.notNamed
     package var bounds = Bounds()
-    /// How other commands reach the same relay, for example ` --url …`.
+    /// The options with which other commands reach the same relay, for example ` --url …`.
     package var place = ""
-    /// How commands on continuous backups find their settings, for example ` --config …`.
+    /// The options with which commands about continuous backups find their settings, for example
+    /// ` --config …`.
     package var config = ""
-    /// How commands that read the store itself find it, for example ` --database …`.
+    /// The options with which commands that read the store itself find it, for example
+    /// ` --database …`.
     package var store = ""
-    /// Whether the store is found on another machine, the relay's.
+    /// Whether the store is on another machine, that of the relay.
     package var isElsewhere = false
-    /// The relay's file, as far as it is known here.
+    /// The path of the relay's file, as far as it is known here.
     package var database = StoreSettings.usualPath
-    /// Whether the store is in a database of a server, which copies it by its own means.
+    /// Whether the store is in a database of a server, which has its own means of backup.
     package var isOnServer: Bool
-    /// Whether the relay judges itself: it knows no other clock, and no backups.
+    /// Whether the relay judges itself; then it has no other clock to compare, and no backups to
+    /// look at.
     var isOwn = false
 
-    /// Judges the answer to the overview's call.
+    /// Creates a checkup of the overview call's answer.
     package init(overview: JSONValue, now: Timestamp, isRunning: Bool) {
         self.overview = overview
         self.now = now
@@ -66,7 +69,7 @@ package struct Checkup: Sendable {
         isOnServer = if case .integer? = overview.member(["nodes"]) { true } else { false }
     }
 
-    /// Every check, in the order in which one would look.
+    /// All checks, in the order in which an operator would make them.
     package var diagnosis: Diagnosis {
         let own: [Finding] =
             [
@@ -79,12 +82,12 @@ package struct Checkup: Sendable {
                 + containers.flatMap(findings))
     }
 
-    /// What a relay does not know of itself.
+    /// The checks that a relay cannot make of itself.
     private var elsewhere: Set<Finding.Kind> {
         if case .object? = value("backup") { [.clock] } else { [.clock, .backup] }
     }
 
-    /// The checks of the containers alone.
+    /// The checks of the containers only.
     var diagnosisOfContainers: Diagnosis { Diagnosis(findings: containers.flatMap(findings)) }
 
     private func findings(of container: JSONValue) -> [Finding] {
@@ -137,8 +140,8 @@ package struct Checkup: Sendable {
         let size = max(skew, .zero - skew)
         let seconds = skew / .seconds(1)
         let rounded = (seconds * 10).rounded() / 10
-        // APNs refuses tokens that are an hour off; senders' signatures and users' tokens bear
-        // minutes or less.
+        // APNs refuses provider tokens whose time is off by an hour. Signatures of senders and
+        // tokens of users tolerate only minutes or less.
         let state: Finding.State =
             size >= .seconds(60) ? .fail : size >= .seconds(5) ? .warn : .ok
         return Finding(
@@ -157,10 +160,11 @@ package struct Checkup: Sendable {
             return Finding(check: "disk", state: .unknown, text: "the free space is not known")
         }
         let words = "\(Self.megabytes(free)) free, \(Self.megabytes(reserve)) are reserved"
-        // Below the reserve changes are refused; below its tenfold somebody should look.
+        // Below the reserve, changes are refused; below ten times the reserve, the operator should
+        // act.
         let state: Finding.State =
             free < reserve ? .fail : free < max(reserve, 64 << 20) * 10 ? .warn : .ok
-        // Backups and snapshots are new files; the store's own are there.
+        // Backups and snapshots need new files; the store's own files exist already.
         if state != .fail, case .integer(let files)? = disk["freeFiles"], files < Self.leastFiles {
             return Finding(
                 check: "disk", state: .warn,
@@ -174,12 +178,12 @@ package struct Checkup: Sendable {
             next: state == .ok ? nil : "df -h")
     }
 
-    /// The fewest files that a disk should take still.
+    /// The number of new files that a disk should still have room for.
     private static let leastFiles: Int64 = 1000
 
     private static func megabytes(_ bytes: Int64) -> String { "\(bytes / 1_000_000) MB" }
 
-    /// How long the listeners' own certificate is valid, if they have one.
+    /// The remaining validity of the listeners' certificate, if there is one.
     private var certificate: [Finding] {
         guard let end = Timestamp(iso8601: text(["tls", "expiresAt"])) else { return [] }
         let left = end.duration(since: now)
@@ -196,7 +200,7 @@ package struct Checkup: Sendable {
         ]
     }
 
-    /// Whether the relays of the store have the same settings, where there may be several.
+    /// Whether all relays of the store have the same settings, if there may be several.
     private var settings: [Finding] {
         guard case .integer? = value("nodes"), case .array(let sentences)? = value("disagreements")
         else { return [] }
@@ -205,7 +209,7 @@ package struct Checkup: Sendable {
             else: "all relays of the store have the same", next: onStore("belfry nodes"))
     }
 
-    /// Whether somebody answers for each shard of the service, where there are several.
+    /// Whether each shard of the service has an owner that answers, if there are several shards.
     private var shards: [Finding] {
         guard case .array(let all)? = value("shards") else { return [] }
         let lost = all.filter { $0.member(["reason"]) != nil }.map {
@@ -217,7 +221,7 @@ package struct Checkup: Sendable {
             next: "belfry shards\(place)")
     }
 
-    /// What is wrong with the relays together, or that nothing is.
+    /// Returns the finding about all relays together: the problems, or that there are none.
     private func relayFinding(
         _ check: String, wrong sentences: [String], as state: Finding.State, else right: String,
         next: String
@@ -232,7 +236,8 @@ package struct Checkup: Sendable {
         ]
     }
 
-    /// A relay without a container serves nobody, however well it is.
+    /// A warning if there is no container, because the relay then serves nobody, however healthy it
+    /// is.
     private var containersMissing: [Finding] {
         guard case .array(let containers)? = value("containers"), containers.isEmpty
         else { return [] }
@@ -258,7 +263,7 @@ package struct Checkup: Sendable {
 }
 
 extension Checkup {
-    /// The containers, as the overview has them.
+    /// The containers in the overview.
     var containers: [JSONValue] {
         guard case .array(let containers)? = value("containers") else { return [] }
         return containers
@@ -268,7 +273,7 @@ extension Checkup {
 
     func text(_ path: [String]) -> String { overview.words(path) }
 
-    /// A text as one word of a shell.
+    /// Returns a text as one shell word.
     package static func quoted(_ text: String) -> String {
         let plain = text.utf8.allSatisfy { byte in
             switch byte {
@@ -279,7 +284,7 @@ extension Checkup {
         return plain && !text.isEmpty ? text : ShellWord.quoted(text)
     }
 
-    /// A stretch of time in its largest unit.
+    /// Returns a duration in its largest suitable unit.
     static func words(_ duration: Duration) -> String {
         let seconds = max(0, duration.components.seconds)
         return switch seconds {

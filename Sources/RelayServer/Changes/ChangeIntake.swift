@@ -2,7 +2,7 @@ import ChangeSources
 import RelayModel
 import Storage
 
-/// Takes what a webhook says into the log; a second attempt at parked changes goes the same way.
+/// Appends the changes of webhooks to the log; replayed parked changes take the same way.
 struct ChangeIntake: Sendable {
     let log: any IntakeLog
     let shadow: any Shadow
@@ -21,19 +21,20 @@ struct ChangeIntake: Sendable {
         sweeps = SnapshotSweeps(log)
     }
 
-    /// Changes of a batch as they are appended.
+    /// The changes of a batch in the form in which they are appended.
     struct Prepared: Sendable {
         let changes: [ChangeToAppend]
-        /// What they were read by.
+        /// The schema by which they were normalized.
         let schema: ContainerSchema
     }
 
-    /// What is known of the records of a container, for ``prepare(_:by:)``.
+    /// Returns the schema of a container, for ``prepare(_:by:)``.
     func schema(of container: ContainerKey) async throws -> ContainerSchema {
         try await shadow.schema(of: container)
     }
 
-    /// Does what can be done of a batch while others in front of it are still being taken.
+    /// Does the work for a batch that does not depend on batches before it, while those are still
+    /// appended.
     func prepare(_ batch: DecodedBatch, by schema: ContainerSchema) throws -> Prepared {
         try checkCount(of: batch)
         var changes = normalized(batch, by: schema)
@@ -50,14 +51,14 @@ struct ChangeIntake: Sendable {
         }
     }
 
-    /// Appends the changes and parks what could not be mapped.
+    /// Appends the changes of a batch, and parks what could not be mapped.
     ///
-    /// Appending comes first: if parking fails, the source repeats itself, the changes are known by
-    /// their keys, and nothing is parked twice.
+    /// Appending comes first. If parking then fails, the source sends the batch again; its changes
+    /// are recognised by their dedupe keys, and nothing is parked twice.
     ///
-    /// A conflict is answered 409; where that would stop the source, `webhook` is parked instead.
-    /// What was prepared of the batch counts if it still means the same. Beside others, what may be
-    /// dear goes in part by part; where not all of it did, nothing is parked.
+    /// A conflict is answered with 409. If the source would stop at that, `webhook` is parked
+    /// instead. `prepared` is used if the schema is still the same. If other containers write too,
+    /// dear changes are appended in parts. If not all of them were appended, nothing is parked.
     func take(
         _ batch: DecodedBatch, prepared: Prepared? = nil, from source: ChangeSource,
         of container: ContainerKey, posted webhook: (() -> WebhookRequest)? = nil, at now: Timestamp
@@ -93,7 +94,8 @@ struct ChangeIntake: Sendable {
             case .parked(let body):
                 results.add(parked: numbers.popFirst() ?? 0, body)
             case .ended(let ended):
-                // A request does the work of one part.
+                // One request does only a bounded part of the work, so the end of a snapshot must
+                // be its only item.
                 guard batch.items.count == 1 else {
                     results.addRefusal(path: "", reason: "the end of a snapshot is posted alone")
                     continue
@@ -118,10 +120,10 @@ struct ChangeIntake: Sendable {
         return results
     }
 
-    /// Appends the changes, in parts where they may be dear.
+    /// Appends the changes, in parts if they may be dear.
     ///
-    /// - Returns: What became of them, and why the rest did not go in, if so.
-    /// - Throws: What refuses the first part, and what is more than a refusal.
+    /// - Returns: The outcomes, and the reason why the rest was not appended, if there is a rest.
+    /// - Throws: The refusal of the first part, and every error that is not a refusal.
     private func append(
         _ changes: [ChangeToAppend], of batch: DecodedBatch, from source: ChangeSource,
         _ container: ContainerKey, at now: Timestamp
@@ -144,8 +146,8 @@ struct ChangeIntake: Sendable {
                         at: now)
                 }
                 outcomes += gone
-                // What is known already is no news that would be followed: whoever repeats a long
-                // request comes further each time.
+                // Duplicates need not be followed, so they use none of the time. A client that
+                // repeats a long request therefore gets further each time.
                 if gone.lastAppended != nil { time.note() }
             } catch StorageError.bounded(let bound, let reason) where !outcomes.isEmpty {
                 return (outcomes, APIError(bound: bound, reason: reason))
@@ -154,10 +156,10 @@ struct ChangeIntake: Sendable {
         return (outcomes, nil)
     }
 
-    /// The changes in the form in which clients' own are: the zones of private databases, and what
-    /// the schema says of fields.
+    /// Returns the changes in the form that clients' own changes have: with the zones of private
+    /// databases, and the fields as the schema defines them.
     ///
-    /// Their keys stay those of what was posted.
+    /// The dedupe keys stay those of the posted changes.
     private func normalized(
         _ batch: DecodedBatch, by schema: ContainerSchema
     ) -> [ChangeToAppend] {
@@ -167,7 +169,7 @@ struct ChangeIntake: Sendable {
         }
     }
 
-    /// In development the schema learns what record types and fields there are.
+    /// Adds new record types and fields to the schema, in a development environment.
     private func learn(
         from changes: [ChangeToAppend], of container: ContainerKey
     ) async throws {
@@ -179,10 +181,11 @@ struct ChangeIntake: Sendable {
         try await shadow.extendSchema(of: container, with: inference.additions)
     }
 
-    /// What is parked in one commit; others write between two.
+    /// The maximum number of changes that are parked in one commit, so that others can write in
+    /// between.
     ///
-    /// A commit takes some fifty kilobytes of the disk, and a body of two has room for a thousand
-    /// things to be parked.
+    /// A commit takes about fifty kilobytes on disk, and a body of two kilobytes can contain a
+    /// thousand changes to park.
     private static let parkedAtOnce = 100
 
     private func park(
@@ -206,7 +209,7 @@ struct ChangeIntake: Sendable {
 }
 
 extension [AppendOutcome] {
-    /// The position of the last change that is in the log now and was not before.
+    /// The position of the last change that was appended now and not before.
     var lastAppended: LogPosition? {
         compactMap { outcome in
             switch outcome {

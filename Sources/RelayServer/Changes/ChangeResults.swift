@@ -2,22 +2,24 @@ import ChangeSources
 import RelayModel
 import Storage
 
-/// What became of the changes of one webhook, in order.
+/// The outcomes of the changes of one webhook, in order.
 struct ChangeResults: Sendable {
     private(set) var entries: [JSONValue] = []
     private(set) var conflicts = 0
     private(set) var refusals = 0
-    /// What is wrong with the first change that is refused: lists and logs have no more of it.
+    /// The problem of the first refused change; error messages and logs show only this one.
     private var firstRefusal: String?
     private(set) var parked = 0
     private(set) var ignored = 0
-    /// Changes of which the log had newer versions.
+    /// The number of changes for which the log had newer versions.
     private(set) var older = 0
-    /// Changes that are in the log now, and are the newest of their records.
+    /// The number of changes that were appended and are the newest of their records.
     private(set) var applied = 0
-    /// Whether the end of a snapshot is to be reported again, because there is more to delete.
+    /// Whether the sender must report the end of the snapshot again, because there is more to
+    /// delete.
     private(set) var isUnfinished = false
-    /// Why the rest of them did not go in, if they came too fast: the sender is to repeat all.
+    /// The reason why the rest was not appended, if the changes came too fast; the sender must
+    /// repeat all of them.
     private(set) var throttling: APIError?
 
     mutating func add(_ outcome: AppendOutcome?) {
@@ -48,7 +50,7 @@ struct ChangeResults: Sendable {
             ["status": "refused", "path": .string(path), "reason": .string(reason)])
     }
 
-    /// Changes did not go in, though some before them did.
+    /// Records changes that were not appended, although some before them were.
     mutating func addThrottled(_ error: APIError, changes: Int) {
         throttling = error
         for _ in 0..<changes {
@@ -61,7 +63,8 @@ struct ChangeResults: Sendable {
         entries.append(["status": "ignored", "reason": .string(reason)])
     }
 
-    /// A snapshot has ended, and records that it did not contain were deleted.
+    /// Records the end of a snapshot, and the number of records that were deleted because it lacked
+    /// them.
     mutating func addEnd(isComplete: Bool, deleted: Int) {
         isUnfinished = isUnfinished || !isComplete
         entries.append([
@@ -78,7 +81,8 @@ struct ChangeResults: Sendable {
         ])
     }
 
-    /// Notes that the body with the conflicts is parked: there is nothing to refuse any more.
+    /// Records that the body with the conflicts was parked, so that there is nothing to refuse any
+    /// more.
     mutating func parkConflicts(_ number: UInt64, _ body: ParkedBody) {
         conflicts = 0
         add(parked: number, body)
@@ -95,12 +99,15 @@ struct ChangeResults: Sendable {
         entries.append(.object(object))
     }
 
-    /// The answer to the webhook: 409 for a conflict and 422 for a refusal, with every result, else
-    /// 200; 429 before these where not all went in, because whoever repeats it hears of them then.
+    /// Returns the answer to the webhook: 409 for a conflict and 422 for a refusal, with all
+    /// results, otherwise 200.
     ///
-    /// A batch with a refused change is answered 422 although its other changes are appended: a
-    /// source that looks at nothing but the status must not believe that all went well, and what it
-    /// repeats is known.
+    /// If not all changes were appended, the answer is 429; the sender learns of conflicts and
+    /// refusals when it repeats the webhook.
+    ///
+    /// A batch with a refused change is answered with 422 although its other changes were appended.
+    /// A source that looks only at the status must not believe that everything was accepted, and
+    /// the changes that it repeats are recognised.
     func answer(requiredAnswer: JSONObject?, uuid: String) -> RelayAnswer {
         let results: JSONValue = .array(entries)
         guard let error = failure else {
@@ -109,7 +116,7 @@ struct ChangeResults: Sendable {
         return failure(error, results, uuid)
     }
 
-    /// Why the webhook as a whole is not accepted.
+    /// The reason why the webhook as a whole is not accepted; `nil` if it is.
     var failure: APIError? {
         if let throttling { return throttling }
         if conflicts > 0 {

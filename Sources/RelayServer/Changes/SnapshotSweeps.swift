@@ -2,11 +2,12 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Deletes what completed snapshots did not contain, part by part, and remembers how far it is.
+/// Deletes the records that completed snapshots did not contain, in parts, and remembers how far it
+/// is.
 ///
-/// A sweep reads all that a container keeps. One request does a bounded part of it, and the
-/// follower asks again until all is done. After a restart of the relay a sweep begins anew; what is
-/// deleted stays so.
+/// A sweep reads everything that a container keeps. One request does a bounded part of it, and the
+/// follower asks again until it is complete. After a restart of the relay, a sweep begins again;
+/// deleted records stay deleted.
 final class SnapshotSweeps: Sendable {
     private struct Owner: Hashable {
         let container: ContainerKey
@@ -14,20 +15,23 @@ final class SnapshotSweeps: Sendable {
     }
 
     private let log: any IntakeLog
-    /// How far the last sweep of each source has come; those that are done are not here.
+    /// How far the current sweep of each source is; completed sweeps are removed.
     private let places = Mutex<[Owner: (sweep: SnapshotSweep, place: SweepPlace)]>([:])
 
-    /// The parts of one request: each reads 5000 rows, or deletes 32 records, in some hundredths of
-    /// a second, and a follower waits a minute for the answer.
+    /// The number of parts in one request.
+    ///
+    /// Each part reads 5000 rows, or deletes 32 records, in some hundredths of a second, and a
+    /// follower waits one minute for the answer.
     private static let partsAtOnce = 40
 
     init(_ log: any IntakeLog) {
         self.log = log
     }
 
-    /// Does the next part of a sweep.
+    /// Does the next parts of a sweep.
     ///
-    /// - Returns: Whether it is complete, and how many records this call has deleted.
+    /// - Returns: Whether the sweep is complete, and the number of records that this call
+    ///   deleted.
     func goOn(
         _ sweep: SnapshotSweep, by turns: ContainerTurns, at now: Timestamp
     ) async throws -> (isComplete: Bool, deleted: Int) {

@@ -28,7 +28,7 @@ package final class SourceLedger: Sendable {
         var ignored: UInt64 = 0
         /// Changes that were older than the relay's version of their records, and fired nothing.
         var older: UInt64 = 0
-        /// How many of the ``recent`` changes were older.
+        /// How many of the `recent` changes were older.
         var recentOlder: UInt64 = 0
         /// The number of recent changes: the last few hundred.
         var recent: UInt64 = 0

@@ -9,9 +9,9 @@ import NIOSSL
 import RelayModel
 import ServiceLifecycle
 
-/// Makes the listeners of a relay, which share their bounds of files and connections.
+/// Creates the listeners of a relay, which share their limits of files and connections.
 struct ListenerMaker: Sendable {
-    /// Makes what stands in the way of a connection's requests, between HTTP and the routes.
+    /// Creates the channel handlers between HTTP and the routes.
     typealias Handlers = @Sendable () -> [any RemovableChannelHandler]
 
     let configuration: RelayConfiguration
@@ -21,11 +21,13 @@ struct ListenerMaker: Sendable {
     let ports: ServedPorts
     let certificate: ServedCertificate?
     let connections: OpenConnections
-    /// What clients may have open.
+    /// The limits of client connections.
     let clients: ConnectionCounts.Bounds
 
-    /// Where `isForwarding`, each connection may need another one, to the owner of the store or
-    /// from a relay that stands by.
+    /// Creates the maker.
+    ///
+    /// If the relay forwards calls, each connection may need a second one, to the owner of the
+    /// store or from a relay that stands by. So only half of the open files are available then.
     init(
         _ configuration: RelayConfiguration, world: World, metrics: PrometheusMetrics,
         logger: Logger, ports: ServedPorts, certificate: ServedCertificate?, isForwarding: Bool
@@ -55,7 +57,7 @@ struct ListenerMaker: Sendable {
         if let shortage { logger.warning("\(shortage)") }
     }
 
-    /// What lets connections into a listener.
+    /// Returns the limiter that admits connections to a listener.
     func limiter(
         _ name: String, _ bounds: ConnectionCounts.Bounds, pace: ConnectionPace.Bounds? = nil,
         proxies: TrustedProxies? = nil
@@ -67,7 +69,7 @@ struct ListenerMaker: Sendable {
             identifiers: RandomIdentifiers { [world] in world.randomBytes($0) }, logger: logger)
     }
 
-    /// A listener at `place` whose requests `routes` answer.
+    /// Creates a listener at `place` whose requests `routes` answer.
     func listener(
         _ place: RelayConfiguration.Listener, _ limiter: ConnectionLimiter,
         _ routes: @escaping SwitchedResponder.Routes, _ handlers: @escaping Handlers,
@@ -82,7 +84,8 @@ struct ListenerMaker: Sendable {
                 backlog: ConnectionLimiter.backlog),
             onServerRunning: { channel in
                 await limiter.stand(at: channel)
-                // One that was closed meanwhile, because the relay ends as it starts, has none.
+                // A channel has no port if it was already closed, because the relay ended during
+                // its start.
                 guard let port = channel.localAddress?.port else { return }
                 ports.announce(port, of: limiter.name)
                 logger.info(
@@ -122,10 +125,10 @@ struct ListenerMaker: Sendable {
     }
 }
 
-/// Closes a connection wholly once its client sends nothing more; for connections with TLS.
+/// Disables half-closed connections, for listeners with TLS.
 ///
-/// Of one that may be closed by halves, TLS waits for 5 s at its end for a word that it has heard
-/// already, which would put off the relay's end as long.
+/// If a connection may be half-closed, TLS waits 5 s at its end for a message that it has already
+/// received. This would delay the relay's shutdown by as long.
 private final class WholeClosing: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias InboundOut = Any
@@ -135,10 +138,10 @@ private final class WholeClosing: ChannelInboundHandler, RemovableChannelHandler
     }
 }
 
-/// A listener; it says which address it could not have.
+/// A listener that names its address in errors.
 ///
-/// At an orderly end it takes nothing new, and answers what has come in. A client that is in the
-/// middle of a request then has the grace of the relay's end, and is cut off after it: nothing was
+/// During a graceful shutdown it accepts nothing new, and answers the requests that have arrived. A
+/// client in the middle of a request has the grace period, and is then disconnected; nothing was
 /// acknowledged to it.
 private struct ServedListener<Listener: Service>: Service {
     let application: Listener
@@ -147,8 +150,8 @@ private struct ServedListener<Listener: Service>: Service {
 
     func run() async throws {
         do {
-            // The listener is not cancelled: a connection that comes in then ends the process by
-            // a trap.
+            // The listener must not be cancelled: a connection that arrives at that moment would
+            // crash the process.
             try await withGracefulShutdownHandler {
                 try await application.run()
             } onGracefulShutdown: {
@@ -164,12 +167,13 @@ private struct ServedListener<Listener: Service>: Service {
     }
 }
 
-/// An address could not be had for a listener, for example because another process has it.
+/// The error of a listener whose address is not available, for example because another process uses
+/// it.
 package struct AddressError: Error, Sendable, CustomStringConvertible {
-    /// The address, and what the system says.
+    /// The address, and the reason that the system gives.
     package let description: String
 
-    /// What is wrong with a host whose addresses nobody knows.
+    /// Returns the reason for a host that has no addresses.
     package static func reason(ofUnknown host: String) -> String {
         host.hasPrefix("[")
             ? "an address of IPv6 stands here without brackets"

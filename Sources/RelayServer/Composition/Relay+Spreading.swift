@@ -10,7 +10,7 @@ extension Relay {
 
     /// Ends the relay once the store must be handed over to the machine that should own it.
     ///
-    /// The relay shuts down gracefully; ``RelayStage`` then starts a new one that stands by.
+    /// The relay shuts down gracefully; `RelayStage` then starts a new one that stands by.
     func spread(by census: StoreCensus) async throws {
         var patience = HandOverPatience(
             of: configuration.storageSchema, on: configuration.nodes.machine(of: world),

@@ -2,7 +2,7 @@ import RelayModel
 
 /// Initialisers by the type of a setting's place in the configuration.
 ///
-/// A setting's default is the value at its place in ``RelayConfiguration/standard``, in the code
+/// A setting's default is the value at its place in `RelayConfiguration.standard`, in the code
 /// and in the documentation.
 extension ConfigurationKey {
     /// The property of the configuration that a setting sets.

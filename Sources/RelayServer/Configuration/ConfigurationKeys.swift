@@ -1,9 +1,9 @@
 import RelayModel
 import Storage
 
-/// Every setting, in the order of the documentation (`docs/configuration.md`).
+/// All settings, in the order of the documentation (`docs/configuration.md`).
 package enum ConfigurationKeys {
-    /// The settings.
+    /// The keys of all settings.
     package static let all =
         listeners + listening + storage + nodes + upkeep + backup + gateway + fetching + operation
         + limits + queries + live + quotas
@@ -52,7 +52,7 @@ package enum ConfigurationKeys {
             "The file of the embedded store; with storage.url, the beginning of the names of files "
                 + "that are kept beside the database: snapshots of the index."),
         ConfigurationKey(
-            // A password in it is refused, and must not be shown before that either.
+            // A URL with a password is refused, and it must not be shown in that error either.
             "storage.url", text: \.storageURL, secrecy: .secret,
             "The URL, without a password, of the PostgreSQL database that is the store instead of "
                 + "a file; the password is in the file that PGPASSFILE names."),

@@ -3,25 +3,26 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// The settings as texts, gathered from flags, environment and file, in this order of precedence.
+/// The settings as texts, from flags, environment variables and the file, in this order of
+/// precedence.
 package struct ConfigurationValues: Sendable {
     private var texts: [String: String] = [:]
-    /// The settings of which something was said.
+    /// The names of the settings that were given.
     private var given: Set<String> = []
     private(set) var problems: [String] = []
-    /// What has no effect and was probably meant to have one.
+    /// Remarks about variables that have no effect, although they probably should.
     package private(set) var remarks: [String] = []
 
-    /// The flag and the variable that name the file.
+    /// The flag and the environment variable that name the configuration file.
     private static let fileKey = ConfigurationKey("config", .text, "The configuration file.")
 
     /// Gathers the settings.
     ///
     /// - Parameters:
-    ///   - arguments: the command line behind the command's name.
-    ///   - environment: the variables; those of the relay begin with `BELFRY_`.
-    /// - Returns: The settings, with what is wrong about them.
-    /// - Throws: ``ConfigurationError`` if the file cannot be read, or something names no setting.
+    ///   - arguments: The command line after the command's name.
+    ///   - environment: The environment variables; those of the relay begin with `BELFRY_`.
+    /// - Returns: The settings, with their problems.
+    /// - Throws: ``ConfigurationError`` if the file cannot be read.
     package static func gather(
         arguments: [String], environment: [String: String]
     ) async throws -> ConfigurationValues {
@@ -49,8 +50,8 @@ package struct ConfigurationValues: Sendable {
         return values
     }
 
-    /// The credentials of an S3-like store from the variables that the AWS tools have, unless the
-    /// relay's own settings name some.
+    /// Takes the credentials of an S3-compatible store from the variables of the AWS tools, unless
+    /// the relay's own settings name some.
     private mutating func takeCredentials(_ environment: [String: String]) {
         let own = ["backup.s3.credentialsFile", "backup.s3.accessKeyID"]
         guard own.allSatisfy({ texts[$0] == nil }) else { return }
@@ -64,9 +65,10 @@ package struct ConfigurationValues: Sendable {
         }
     }
 
-    /// The settings of a file, with numbers as texts.
+    /// Returns a provider of the file's settings, with numbers as texts.
     ///
-    /// The package's own reader of JSON is left out, because it brings all of Foundation along.
+    /// The JSON provider of the configuration package is not used, because it depends on all of
+    /// Foundation.
     private static func provider(of file: [Leaf]) -> InMemoryProvider {
         let values = file.map { leaf in
             let content: ConfigContent =
@@ -105,8 +107,8 @@ package struct ConfigurationValues: Sendable {
         given.insert(key.name)
     }
 
-    /// The value as a text, whatever kind it was given as: what is given is taken or refused, and
-    /// never passed over.
+    /// Returns the value as a text, whatever type it was given as, so that a given value is never
+    /// ignored.
     private static func text(_ key: ConfigurationKey, _ reader: ConfigReader) -> String? {
         let name = ConfigKey(key.name)
         if key.kind == .list,
@@ -119,14 +121,14 @@ package struct ConfigurationValues: Sendable {
         if let number = reader.double(forKey: name, isSecret: key.isSecret) {
             return String(number)
         }
-        // A text with commas is several to the reader of the command line.
+        // The command-line provider splits a text at its commas.
         return reader.stringArray(forKey: name, isSecret: key.isSecret)?.joined(separator: ",")
     }
 
     // MARK: What names no setting
 
-    /// What on the command line would silently have no effect: a misspelt setting, one without a
-    /// value, one that was given before, and a word that belongs to none.
+    /// Returns the problems of arguments that would silently have no effect: a misspelt setting,
+    /// one without a value, a repeated one, and a word that belongs to no setting.
     private static func problems(with arguments: [String]) -> [String] {
         let keys = Dictionary(
             (ConfigurationKeys.all + [fileKey]).map { ($0.flag, $0) },
@@ -160,10 +162,10 @@ package struct ConfigurationValues: Sendable {
         return "\(name)\(place) is no setting; did you mean \(meant)?"
     }
 
-    /// Variables of the relay's own prefix that set nothing.
+    /// Returns the variables with the relay's prefix that set nothing.
     ///
-    /// They are no reason not to start: others set variables too, as Kubernetes does for every
-    /// service that is named `belfry`.
+    /// They do not prevent the start, because other software sets such variables too. For example,
+    /// Kubernetes does for every service that is named `belfry`.
     private static func unknownVariables(_ environment: [String: String]) -> [String] {
         let known = (ConfigurationKeys.all + [fileKey]).map(\.variable)
         return environment.keys.sorted().filter { name in
@@ -174,19 +176,22 @@ package struct ConfigurationValues: Sendable {
         }.prefix(maximumRemarks).map { noSetting($0, among: known + otherVariables) }
     }
 
-    /// What commands read that is no setting of a relay.
+    /// Variables that commands read and that are not settings of a relay.
     private static let otherVariables: Set<String> = [
         "BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET",
     ]
-    /// More than these say nothing new.
+    /// The maximum number of remarks; further ones add no information.
     private static let maximumRemarks = 20
-    /// Every setting at its longest is less: what has more is another file.
+    /// The maximum size of the file, in bytes.
+    ///
+    /// All settings at their longest are shorter, so a longer file is something else.
     private static let mostFileBytes = 1024 * 1024
 
-    /// A value of a file that is no object, and its name with those of the objects around it.
+    /// A value in the file that is not an object, with its full name: the names of the objects
+    /// around it and its own.
     private typealias Leaf = (name: String, value: JSONValue)
 
-    /// What a file says.
+    /// Returns the values in a file.
     private static func leaves(ofFile path: String) throws -> [Leaf] {
         let text: [UInt8]
         do {
@@ -213,27 +218,29 @@ package struct ConfigurationValues: Sendable {
         return leaves(value, below: "")
     }
 
-    /// What in the file names no setting, or is no kind of value that a setting has.
+    /// Returns the problems of the file: unknown settings, and values of a wrong type.
     private static func problems(with file: [Leaf], in path: String) -> [String] {
         let keys = Dictionary(
             ConfigurationKeys.all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         var given: Set<String> = []
         return file.compactMap { name, value in
             guard let key = keys[name] else {
-                // Of a group of settings nothing may be said.
+                // An empty group of settings is allowed.
                 if value == [:], keys.keys.contains(where: { $0.hasPrefix("\(name).") }) {
                     return nil
                 }
                 return noSetting(name, in: path, among: ConfigurationKeys.all.map(\.name))
             }
-            // `http.port` can be a member of that name, and one of the object `http`.
+            // `http.port` can be written as a member of that name, and as a member of the object
+            // `http`.
             guard given.insert(name).inserted else { return "\(name) in \(path) is given twice" }
             guard let stranger = stranger(in: value) else { return nil }
             return "\(name) in \(path): \(stranger.text) must be \(key.rule)"
         }
     }
 
-    /// What is no text and no number in a value; `nil` if it is one, or a list of them.
+    /// Returns the part of a value that is neither a text nor a number; `nil` if the value is one,
+    /// or a list of them.
     private static func stranger(in value: JSONValue) -> JSONValue? {
         switch value {
         case .integer, .number, .string: nil
@@ -245,7 +252,8 @@ package struct ConfigurationValues: Sendable {
         }
     }
 
-    /// What some editors put before a text, and what it says of the file.
+    /// Byte sequences that some editors write at the beginning of a file, and the resulting
+    /// problem.
     private static let marks: [(bytes: [UInt8], meaning: String)] = [
         ([0xEF, 0xBB, 0xBF], "begins with a byte order mark: save it as UTF-8 without one"),
         ([0xFF, 0xFE], "is UTF-16: save it as UTF-8"),
@@ -263,8 +271,8 @@ package struct ConfigurationValues: Sendable {
 
     // MARK: What has no effect
 
-    /// Settings that were given and have no effect, a sentence each: what a relay is told that
-    /// starts all the same.
+    /// Sentences about settings that were given but have no effect; the relay logs them and starts
+    /// anyway.
     package var idle: [String] { idle(.warned) }
 
     private func idle(_ weight: SettingNeed.Weight) -> [String] {
@@ -277,9 +285,10 @@ package struct ConfigurationValues: Sendable {
         }
     }
 
-    /// Refuses settings without which another store would be meant.
+    /// Refuses a given setting whose effect depends on another one that is missing, if the relay
+    /// would otherwise work on a store that was not meant.
     ///
-    /// - Throws: ``ConfigurationError``.
+    /// - Throws: ``ConfigurationError`` with all such settings.
     package func requireEffect() throws(ConfigurationError) {
         let refused = idle(.refused)
         guard refused.isEmpty else {
@@ -289,10 +298,10 @@ package struct ConfigurationValues: Sendable {
 
     // MARK: Reading
 
-    /// The store, for whoever wants nothing else of the configuration: the file, or the database
-    /// instead.
+    /// Returns the place of the store, for commands that need no other settings: the file, or the
+    /// database instead.
     ///
-    /// - Throws: ``ConfigurationError`` if a setting cannot be what it is.
+    /// - Throws: ``ConfigurationError`` if a setting is invalid.
     package func store() throws(ConfigurationError) -> (path: String, url: String?, schema: String)
     {
         guard problems.isEmpty else { throw ConfigurationError(problems) }
@@ -304,23 +313,22 @@ package struct ConfigurationValues: Sendable {
         )
     }
 
-    /// The schemas of all shards of the service, for whoever wants nothing else; empty where the
-    /// store is the only one.
+    /// The schemas of all shards of the service; empty if the store is the only one.
     package var schemas: [String] {
         texts["nodes.schemas"].map { ConfigurationKey.elements($0) } ?? []
     }
 
-    /// What was said of a setting, or its default; `nil` if it has none.
+    /// Returns the text of a setting, or its default; `nil` if there is neither.
     func text(of key: ConfigurationKey) -> String? { texts[key.name] }
 
-    /// Puts every value where it belongs, and says what is wrong with some all the same.
+    /// Sets all values in the configuration, and returns the problems that remain.
     func apply(to configuration: inout RelayConfiguration) -> [String] {
         ConfigurationKeys.all.flatMap { key in
             texts[key.name].map { key.apply($0, &configuration) } ?? []
         }
     }
 
-    /// The settings, one a line, secrets hidden.
+    /// The settings, one a line, with secrets hidden.
     package var description: String {
         ConfigurationKeys.all.map { key in
             guard let text = texts[key.name] else { return "\(key.name) is not set" }

@@ -81,7 +81,7 @@ package struct ListenerSettings: Sendable, Hashable {
     package var proxies = TrustedProxies()
     /// The maximum number of client connections.
     var connections = 12_000
-    /// The maximum number of connections from one address; `nil` means half of ``connections``.
+    /// The maximum number of connections from one address; `nil` means half of `connections`.
     var connectionsPerAddress: Int?
     /// The maximum number of operator connections.
     var operators = 32

@@ -1,35 +1,35 @@
-/// Settings that have an effect only if another one is as they need it.
+/// A dependency of settings on another one: they have an effect only if that one meets a condition.
 ///
-/// One table for all of them: what is not in it has an effect by itself.
+/// All dependencies are in one table. A setting that is not in it always has an effect.
 struct SettingNeed: Sendable {
-    /// What the other setting must be.
+    /// The condition that the other setting must meet.
     enum Condition: Sendable, Hashable {
         /// It has a value.
         case set
-        /// It has none.
+        /// It has no value.
         case notSet
-        /// It has any value but this.
+        /// It has any other value than this.
         case not(String)
-        /// Its value begins with this.
+        /// Its value begins with this text.
         case beginning(String)
     }
 
-    /// What becomes of a start with a setting that has no effect.
+    /// What happens at the start if a setting has no effect.
     enum Weight: Sendable, Hashable {
-        /// The relay does what was meant, without the setting: the log warns of it.
+        /// The relay does what was meant even without the setting, and logs a warning.
         case warned
-        /// The relay would work on something else than was meant, and refuses to start.
+        /// The relay would do something that was not meant, so it refuses to start.
         case refused
     }
 
-    /// The settings that need it.
+    /// The names of the dependent settings.
     let names: [String]
-    /// The other setting.
+    /// The name of the other setting.
     let other: String
     let condition: Condition
     var weight = Weight.warned
 
-    /// All of them; of a setting that is in several, the first that is not met counts.
+    /// All dependencies; if a setting has several, the first that is not met is reported.
     static let all = [
         SettingNeed(
             names: ["storage.schema"], other: "storage.url", condition: .set, weight: .refused),
@@ -78,7 +78,7 @@ struct SettingNeed: Sendable {
             condition: .not("off")),
     ]
 
-    /// Whether the other setting's value, which may be its default, is as it must be.
+    /// Returns whether the other setting's value, which may be its default, meets the condition.
     func isMet(by value: String?) -> Bool {
         switch condition {
         case .set: value != nil
@@ -88,7 +88,7 @@ struct SettingNeed: Sendable {
         }
     }
 
-    /// What is said of a setting that has no effect.
+    /// Returns a sentence about a setting that has no effect.
     func sentence(of name: String) -> String {
         switch condition {
         case .set: "\(name) has no effect without \(other)"

@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 
 extension ConfigurationKeys {
-    /// The settings of upkeep: how long things are kept, and when changes are refused.
+    /// The keys of upkeep: how long data is kept, and when changes are refused.
     static let upkeep = [
         ConfigurationKey(
             "storage.dedupeHours", time: \.store.dedupeWindow, in: .hour, 1...8760,

@@ -25,7 +25,7 @@ package final class LogLevels: Sendable {
     }
 
     private let state: Mutex<State>
-    /// The index of the level in force among ``levels``; -1 while the level has an end.
+    /// The index of the level in force among `levels`; -1 while the level has an end.
     private let current: Atomic<Int>
     private let now: @Sendable () -> Timestamp
 

@@ -3,24 +3,25 @@ import Metrics
 import RelayModel
 import Storage
 
-/// Finds out which notifications a user's client speaks of, and notes what it says.
+/// Finds the notifications that a user's client reports about, and records the reports.
 ///
-/// Nothing of anybody else's is answered: what is not the user's is like what is not there.
+/// It reveals nothing about other users: their notifications are answered like unknown ones.
 struct ClientReceiptService: Sendable {
-    /// What became of one item.
+    /// The outcome of one item.
     enum Outcome: Sendable {
-        /// It is noted, and this is all that was said.
+        /// The report was recorded; the value is all that was reported about the notification.
         case noted(ClientReceipt)
-        /// It is not.
+        /// The report was refused.
         case refused(APIError)
     }
 
-    /// What it asks.
+    /// The parts of the store that the service needs.
     typealias Known = ClientReceiptRegistry & PastRegistry
 
-    /// Receipts that are looked at for what is named without its position, or of one change.
+    /// The maximum number of receipts that are searched for items without a position, or for one
+    /// change.
     private static let mostReceipts = 100_000
-    /// Devices of the user that have ended and are known by them.
+    /// The maximum number of the user's deleted devices whose receipts are searched.
     private static let mostEndedDevices = 20
 
     let registry: any Known
@@ -30,7 +31,7 @@ struct ClientReceiptService: Sendable {
         self.registry = registry
     }
 
-    /// Notes what a client says; the outcomes are in the order of the items.
+    /// Records the reports of a client; the outcomes are in the order of the items.
     func mark(
         _ marking: ClientMarking, _ kind: ClientMark.Kind, of user: InboxOwner,
         within allowance: QueryAllowance, at now: Timestamp
@@ -60,8 +61,10 @@ struct ClientReceiptService: Sendable {
         return outcomes
     }
 
-    /// When it happened: clocks of clients are wrong in any way, and nothing comes before its
-    /// change or after the call that says it.
+    /// Returns when the delivery or opening happened.
+    ///
+    /// The client's clock may be wrong in any way, so the time is limited to between the change and
+    /// this call.
     private static func moment(
         _ said: Timestamp?, after appended: Timestamp?, _ now: Timestamp
     ) -> Timestamp {
@@ -78,15 +81,15 @@ struct ClientReceiptService: Sendable {
 
     // MARK: Which notifications are meant
 
-    /// Where a notification stands.
+    /// The place of a notification in the log.
     private struct Place: Sendable {
         var position: LogPosition
-        /// The device and the subscription, where one push was named.
+        /// The device and the subscription, if one push was named.
         var device: DeviceID?
         var subscriptionSerial: UInt64?
     }
 
-    /// Where the notifications stand that are the user's, by the number of the item.
+    /// The places of those items that are the user's notifications, by the index of the item.
     private struct Places {
         private(set) var found: [Int: Place] = [:]
         private var cut: Set<Int> = []
@@ -124,7 +127,10 @@ struct ClientReceiptService: Sendable {
 
         func isCut(_ index: Int) -> Bool { cut.contains(index) }
 
-        /// Nobody knows a `nid` who did not get it: it is made of the store's secret identity.
+        /// Finds the notifications that were named with their position.
+        ///
+        /// Only a client that received a `nid` can know it, because it is derived from the store's
+        /// secret identity.
         private mutating func findByPosition(
             _ ids: inout [Int: UUIDBytes], _ marking: ClientMarking
         ) {
@@ -147,7 +153,7 @@ struct ClientReceiptService: Sendable {
             }
         }
 
-        /// Finds pushes among the receipts of one change, or the newest.
+        /// Finds pushes among the receipts of one change, or among the newest receipts.
         private mutating func find(
             _ ids: [Int: DeliveryID], at position: LogPosition?, _ allowance: QueryAllowance,
             into found: inout [Int: DeliveryReceipt]
@@ -164,7 +170,7 @@ struct ClientReceiptService: Sendable {
             }
         }
 
-        /// Takes those of the receipts that are of the user's devices.
+        /// Adds the places of those receipts that belong to the user's devices.
         private mutating func place(_ receipts: [Int: DeliveryReceipt]) async throws {
             let holders = try await registry.holders(
                 ofDevices: Set(receipts.values.map(\.deviceSerial)))
@@ -177,8 +183,8 @@ struct ClientReceiptService: Sendable {
             }
         }
 
-        /// Finds notifications that were named without their position, by the pushes that the
-        /// user's devices got.
+        /// Finds notifications that were named without their position, among the pushes that the
+        /// user's devices received.
         private mutating func findAmongNewest(
             _ notifications: [Int: UUIDBytes], _ allowance: QueryAllowance
         ) async throws {
@@ -199,7 +205,7 @@ struct ClientReceiptService: Sendable {
             }
         }
 
-        /// The serials of the user's devices, also of some that have ended.
+        /// Returns the serials of the user's devices, and of some that were deleted.
         private func devices() async throws -> Set<UInt64> {
             let end = LogPosition(UInt64(Int64.max))
             let active = try await registry.pastDevices(
@@ -222,7 +228,7 @@ private extension APIError {
         retryAfter: 1)
 }
 
-/// Counts what clients say of notifications.
+/// Counts the reports of clients.
 private struct ClientReceiptMeter: Sendable {
     private let delivered = Counter(
         label: "belfry_client_receipts_total", dimensions: [("kind", "delivered")])
@@ -230,7 +236,7 @@ private struct ClientReceiptMeter: Sendable {
         label: "belfry_client_receipts_total", dimensions: [("kind", "opened")])
     private let delay = Metrics.Timer(label: "belfry_change_to_device_seconds")
 
-    /// Counts what was new.
+    /// Counts the reports that were new.
     func count(_ noted: [NotedMark], appended: [LogPosition: Timestamp]) {
         for mark in noted {
             if mark.isNewOpening { opened.increment() }
