@@ -124,7 +124,7 @@ struct DeadLetterChoice {
         guard ids != nil || reason != nil || isAll else {
             throw APIError(.badRequest, "one of ids, reason and \"all\": true is required")
         }
-        // It would be narrowed to these, and somebody waits for all.
+        // With both, only the given ones would be selected, although the caller expects all.
         guard !isAll || ids == nil && reason == nil else {
             throw APIError(.badRequest, "all: cannot be given together with ids or reason")
         }

@@ -72,7 +72,7 @@ package struct JSONForm: Sendable, Hashable {
 
     /// A member of an object, or a parameter of a call.
     package struct Member: Sendable, Hashable {
-        /// Its name.
+        /// The name.
         package let name: String
         let form: JSONForm
         /// Whether the member is always present.

@@ -84,14 +84,14 @@ struct SourceAdministration: AdministrationTable {
             throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")
         }
         given["name"] = .string(name.rawValue)
-        // The relay connects from its own machine, with files of that machine (certificates, keys).
-        // A token of one container must not use those.
+        // The relay connects from its own machine and with that machine's files. A token of one
+        // container must not use those.
         if let follow = given["follow"], follow != .null, administrator.container != nil {
             throw AuthenticationRefusal.notAllowed(
                 "a source that follows a database needs a token for all containers")
         }
-        // A new definition is meant for this store. It replaces the identity of the store that a
-        // copy may have brought along.
+        // A definition that is set here is for this store, even if the store is a copy and its
+        // former definition names the original.
         if case .object(var follow)? = given["follow"] {
             follow["store"] = .string(store.description)
             given["follow"] = .object(follow)

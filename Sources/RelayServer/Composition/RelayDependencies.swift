@@ -74,8 +74,8 @@ package struct RelayDependencies: Sendable {
     ///
     /// One list may take seconds, so a container leaves two of the turns to others.
     let lists = ReaderLine(turns: 8, left: 2)
-    /// The queue in which changes of one container's settings wait for each other; containers do
-    /// not wait for one another.
+    /// The queue in which changes of one container's settings, keys and sources wait for each
+    /// other; containers do not wait for one another.
     let settingsLine = ReaderLine(turns: 64, left: 63)
     /// The queue in which replays of one container's parked changes wait for each other; containers
     /// do not wait for one another.
