@@ -235,8 +235,8 @@ package final class Relay: Service {
         await walk.keepState(writesLast: !isAwaited)
         let failure = await store.close()
         await shipRest()
-        // Until other relays know the next owner, this one answers their forwarded calls: nothing
-        // was done. If the store is handed over, the process continues and answers them anyway.
+        // Until other relays know the next owner, this one answers their forwarded calls, saying
+        // that nothing was done. After a hand-over, the process continues and answers them anyway.
         if !isHandedOver { await nodeListeners?.farewell() }
         if let failure {
             logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])

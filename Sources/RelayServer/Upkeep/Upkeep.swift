@@ -136,7 +136,8 @@ struct Upkeep: Sendable {
         }
     }
 
-    /// Deletes records of types that are no longer kept, which a schema change or a former relay left.
+    /// Deletes records of types that are no longer kept; a schema change, or a former relay, may
+    /// have left some.
     private func forgetUnkept() async throws {
         while try await store.forgetUnkept(parts: 64) > 0 { try Task.checkCancellation() }
     }
