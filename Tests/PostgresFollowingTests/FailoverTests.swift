@@ -180,7 +180,8 @@ struct FailoverTests {
         let followed = Followed()
         try await followed.run(settings) { follower in
             await followed.until { $0.words.last == "following" }
-            #expect(try server.sql("SELECT failover \(slot)") == "t")
+            let failover = try server.sql("SELECT failover \(slot)")
+            #expect(failover == "t")
             #expect(!follower.status.lacksFailover)
             #expect(!follower.status.sentence.contains("ALTER_REPLICATION_SLOT"))
         }
