@@ -139,6 +139,14 @@ struct MoveCommandTests {
         let away = try await BuiltBelfry.run(
             ["nodes", "--database", "postgresql://postgres@127.0.0.1:1/none", "--schemas", "a,b"])
         #expect(away.code == 69 && away.output.contains("cannot be reached"), "\(away)")
+        // The place is named once.
+        for command in ["nodes", "migrate", "check"] {
+            let one = try await BuiltBelfry.run(
+                [command, "--database", "postgresql://postgres@127.0.0.1:1/none"])
+            let said = one.complaint.components(separatedBy: "127.0.0.1:1/none").count
+            #expect(one.code == 69 && said == 2, "\(one)")
+            #expect(one.complaint.contains(": the server cannot be reached ("), "\(one)")
+        }
     }
 
     @Test func `a schema beside a file is refused`() async throws {

@@ -80,8 +80,8 @@ struct RecordFeedRoutes: Sendable {
         let read = zip(zoneIDs, zones).map { zoneID, zone -> Result<ZoneQuestion, any Error> in
             Result {
                 let view = shown.showing(try zone.strings("desiredKeys"))
-                let limit = try zone.resultsLimit(unless: limit)
-                return try ZoneQuestion(zoneID, zone, limit: limit, caller, view)
+                let rows = try zone.resultsLimit(unless: limit)
+                return try ZoneQuestion(zoneID, zone, limit: rows, caller, view)
             }
         }
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {

@@ -43,9 +43,7 @@ struct MigrateCommand: AsyncParsableCommand {
                         : "applied to \(store): \(steps.joined(separator: ", "))")
             }
         } catch let error as StorageError {
-            let text = "error: \(name) cannot be brought up to date: \(error)\n"
-            try? StandardStreams.write(Array(text.utf8), .error)
-            throw ExitCode(CommandFailure.Kind.unavailable.rawValue)
+            throw CommandFailure.storage("\(name) cannot be brought up to date", error)
         }
     }
 }

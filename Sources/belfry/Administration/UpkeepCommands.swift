@@ -131,7 +131,12 @@ struct StoreFileOptions: ParsableArguments {
 extension CommandFailure {
     /// Reports what the store refused; returns the exit code with which to end the process.
     static func storage(_ sentence: String, _ error: StorageError) -> ExitCode {
-        try? StandardStreams.write(Array("error: \(sentence): \(error)\n".utf8), .error)
+        var reason = "\(error)"
+        // The sentence names the place, and what cannot be done there.
+        if case .inaccessible(let path, let why) = error, sentence.hasPrefix("\(path) ") {
+            reason = why
+        }
+        try? StandardStreams.write(Array("error: \(sentence): \(reason)\n".utf8), .error)
         return ExitCode(Kind.unavailable.rawValue)
     }
 }
