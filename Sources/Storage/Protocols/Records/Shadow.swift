@@ -328,31 +328,6 @@ package struct ZoneHead: Sendable, Hashable {
     }
 }
 
-/// One zone as far as the shadow knows it.
-package struct ZoneMark: Sendable, Hashable {
-    /// The zone.
-    package var zoneID: ZoneID
-    /// The last change of a record in it.
-    package var position: LogPosition
-    /// The number of its last creation or deletion, ascending.
-    package var edit: UInt64
-    /// Whether it is gone.
-    package var isDeleted: Bool
-    /// Up to where marks of its deleted records may have been forgotten.
-    package var prunedTo: LogPosition
-
-    package init(
-        zoneID: ZoneID, position: LogPosition, edit: UInt64, isDeleted: Bool,
-        prunedTo: LogPosition = .start
-    ) {
-        self.prunedTo = prunedTo
-        self.zoneID = zoneID
-        self.position = position
-        self.edit = edit
-        self.isDeleted = isDeleted
-    }
-}
-
 extension SourceName {
     /// The change source of changes that CloudKit clients make in the relay.
     ///
