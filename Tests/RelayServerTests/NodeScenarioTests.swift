@@ -245,4 +245,40 @@ struct NodeScenarioTests {
             #expect(nodes.first?.address != nil)
         }
     }
+
+    /// Behind a proxy they all have one address, and so one cookie.
+    @Test func `who is signed in at the console is so at each relay, and signs out at any`()
+        async throws
+    {
+        try await Self.with { pair in
+            @Sendable func ask(
+                _ node: RunningNode, _ method: String, _ field: String
+            ) async throws -> String {
+                let connection = try await RawConnection.open(
+                    try await node.ports.port(of: "admin"))
+                try await connection.send(
+                    "\(method) /admin/1/session HTTP/1.1\r\nHost: console.example\r\n"
+                        + "Sec-Fetch-Site: same-origin\r\nX-Belfry-Console: 1\r\n"
+                        + "Content-Length: 0\r\n\(field)\r\n\r\n")
+                let answer = await connection.hear(until: "}")
+                try await connection.close()
+                return answer
+            }
+            let begun = try await ask(
+                pair.second, "POST", "Authorization: Bearer \(RelayClient.adminToken)")
+            let given = try #require(
+                begun.range(of: "Set-Cookie: ", options: .caseInsensitive), "\(begun)")
+            let cookie = "Cookie: \(begun[given.upperBound...].prefix { $0 != ";" })"
+            for node in [pair.first, pair.second] {
+                let shown = try await ask(node, "GET", cookie)
+                #expect(shown.contains(#""signedIn":true"#), "\(shown)")
+            }
+            let ended = try await ask(pair.second, "DELETE", cookie)
+            #expect(ended.contains(#""signedOut":true"#), "\(ended)")
+            for node in [pair.first, pair.second] {
+                let shown = try await ask(node, "GET", cookie)
+                #expect(shown.hasPrefix("HTTP/1.1 401"), "\(shown)")
+            }
+        }
+    }
 }
