@@ -246,6 +246,18 @@ struct NodeScenarioTests {
         }
     }
 
+    @Test func `who stood by and has ended is no longer shown`() async throws {
+        try await Self.with { pair in
+            let place = try PostgresPlace(
+                url: try PostgresServer.ofStores().url(), schema: pair.schema)
+            let before = try RelayStore.nodes(place)
+            #expect(before.map(\.name) == ["first", "second"])
+            try await pair.second.end()
+            let after = try RelayStore.nodes(place)
+            #expect(after.map(\.name) == ["first"])
+        }
+    }
+
     /// Behind a proxy they all have one address, and so one cookie.
     @Test func `who is signed in at the console is so at each relay, and signs out at any`()
         async throws

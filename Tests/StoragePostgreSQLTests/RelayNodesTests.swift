@@ -320,6 +320,19 @@ struct RelayNodesTests {
         await store.close()
     }
 
+    @Test func `who stood by and ends is not shown as silent`() async throws {
+        let place = try TestPlace().place()
+        let store = try Self.open(place, Self.claimant("first"))
+        let watch = try StoreWatch(place, as: Self.claimant("second"))
+        // It has not been shown yet.
+        await watch.leave()
+        _ = try await watch.owner()
+        #expect(try RelayStore.nodes(place).contains { $0.name == "second" })
+        await watch.leave()
+        #expect(try !RelayStore.nodes(place).contains { $0.name == "second" })
+        await store.close()
+    }
+
     @Test func `who would send elsewhere than the owner is refused`() async throws {
         let place = try TestPlace().place()
         let store = try Self.open(place, Self.claimant("first", settings: Self.settings))

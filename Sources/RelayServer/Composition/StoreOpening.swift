@@ -120,9 +120,15 @@ struct StoreOpening {
         let warmth = StandbyWarmth(configuration, world, logger)
         let watch = try StoreWatch(place, as: claimant, census: census) { warmth.standby }
         defer { warmth.end() }
-        let store = try await take(watch, warmth, listeners?.answering) {
-            warmth.begin(place, claimant)
-            listeners?.answering.note(warmth.follower)
+        let store: RelayStore
+        do {
+            store = try await take(watch, warmth, listeners?.answering) {
+                warmth.begin(place, claimant)
+                listeners?.answering.note(warmth.follower)
+            }
+        } catch {
+            await watch.leave()
+            throw error
         }
         let claim =
             configuration.nodes.isSharded

@@ -103,6 +103,17 @@ package final class StoreWatch: Sendable {
         }
     }
 
+    /// Says that the claimant ends without the store, so that nobody takes it for silent.
+    ///
+    /// It asks by the connection that is there, for two seconds at the most, and makes none.
+    package func leave() async {
+        try? await thread.run { [state] () throws -> Void in
+            guard let connection = state.connection, state.announced != nil else { return }
+            state.announced = nil
+            try RelayNodes.leave(state.claimant, connection)
+        }
+    }
+
     private static func look(_ state: ThreadState) throws -> StoreOwner? {
         let place = state.session.place
         do {
