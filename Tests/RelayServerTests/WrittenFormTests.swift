@@ -45,6 +45,40 @@ import Testing
         #expect(fields?.value(at: ["text"]) == "r")
     }
 
+    /// Frames of live clients are written without the object.
+    @Test(arguments: [false, true], [nil, ["one", "text"]] as [[String]?])
+    func `the text of a record is that of its object`(isDeleted: Bool, keys: [String]?) {
+        let made = RecordStamp(at: Fixtures.moment, userID: Fixtures.identifier("a"), deviceID: nil)
+        let reference = FieldValue.reference(
+            RecordReference(RecordID(recordName: Fixtures.identifier("r"))))
+        var record = ShadowRecord(
+            recordID: RecordID(recordName: Fixtures.identifier("n\"\\")),
+            recordType: Fixtures.identifier("Note"),
+            fields: isDeleted
+                ? [:]
+                : [
+                    "one": reference, "many": .list([reference, .integer(3)]), "e": .list([]),
+                    "text": .string("a\n\u{1}\"é"), "half": .double(0.5),
+                ],
+            created: made, modified: made, source: .cloudKit, position: LogPosition(1))
+        record.isDeleted = isDeleted
+        let caller = RecordCaller(
+            place: RecordPlace(container: Fixtures.container, database: .private, owner: nil),
+            user: nil, isServer: true, schema: ContainerSchema(), redirectURL: "",
+            store: UUIDBytes(high: 1, low: 1))
+        for (isPlain, showsTag) in [(false, true), (true, false)] {
+            var form = RecordJSON(numbers: .asStrings).showing(keys)
+            (form.isPlain, form.showsChangeTag) = (isPlain, showsTag)
+            var writer = JSONObjectWriter()
+            form.write(record, for: caller, to: &writer)
+            let object = form.record(record, for: caller)
+            let text = String(decoding: writer.finish(), as: UTF8.self)
+            #expect(text == JSONValue.object(object).text)
+            #expect((object["recordChangeTag"] != nil) == showsTag)
+            #expect((object["created"] == nil) == isDeleted)
+        }
+    }
+
     static let answered: [(String, JSONValue)] = [
         (#"{"value":{"a":1}}"#, ["value": #"{"a":1}"#, "type": "STRING"]),
         (
