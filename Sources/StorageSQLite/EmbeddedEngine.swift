@@ -5,20 +5,20 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// A store's SQLite file: one writer, which owns a thread, and a pool of readers.
+/// A store's SQLite file: one writer with a thread of its own, and a pool of readers.
 final class EmbeddedEngine: StoreEngine {
     let place: String
     let pool: EmbeddedPool
-    /// The lock of the file, which continuous backup signs and reads through.
+    /// The lock of the file; continuous backup signs it and reads through it.
     let lock: StoreLock
-    /// Gets what is committed; `nil` without continuous backup.
+    /// Receives the committed frames; `nil` without continuous backup.
     let spool: LogSpool?
     private let disk: DiskReserve
     private let inbox: WriteInbox
     private let writer: GroupWriter
     private let ending: WriterEnding
 
-    /// Opens the file, whose schema is the newest, and says what is in it.
+    /// Opens a file whose schema is up to date, and returns the engine and what the file contains.
     static func open(
         _ connections: StoreConnections, _ lock: StoreLock
     ) throws -> (EmbeddedEngine, OpenedStore) {
@@ -28,7 +28,7 @@ final class EmbeddedEngine: StoreEngine {
             let witness = try StoreWitness(of: connections.path)
             opening = try pool.write { try StoreOpening($0, witness, lock) }
         } catch {
-            // Whatever failed: the log is left as it is, and the next start takes it.
+            // After any failure the log stays as it is, and the next start reads it.
             _ = close(pool, folding: false, after: nil)
             throw error
         }
@@ -73,16 +73,18 @@ final class EmbeddedEngine: StoreEngine {
         }
     }
 
-    /// Closes the file; folds the write-ahead log into it, so that the file alone holds everything,
-    /// unless it is unknown what is on the disk: then nothing is written any more.
+    /// Closes the file.
     ///
-    /// - Returns: Why the log could not be folded, if it is unknown what is on the disk now.
+    /// With `folding` it checkpoints the write-ahead log first, so that the file alone holds
+    /// everything. Without it nothing more is written, because the state of the disk is unknown.
+    ///
+    /// - Returns: Why the checkpoint failed, if the state of the disk is unknown now.
     private static func close(
         _ pool: EmbeddedPool, folding: Bool, after spool: LogSpool?
     ) -> StorageError? {
         var failure: StorageError?
         if folding {
-            // Who closes last removes the log, and readers may not.
+            // The last connection that closes removes the log, and a reader may not do so.
             pool.forgetReaders()
             pool.write { db in
                 do {
@@ -101,7 +103,7 @@ final class EmbeddedEngine: StoreEngine {
         in ledger: CommitLedger, head: LogPosition, _ path: String
     ) -> StorageError? {
         do {
-            // A reader may have kept the log.
+            // A reader of another process may have kept the log.
             try ledger.noteEnd(
                 head: head, isLogKept: LogTrimmer.size(of: path + "-wal") != 0)
             return nil
@@ -127,7 +129,9 @@ final class EmbeddedEngine: StoreEngine {
         StorageError.translate(error, path: place)
     }
 
-    /// Damage that a reader finds ends all writing, as damage does that the writer finds.
+    /// Runs `body` on a reader.
+    ///
+    /// Damage that a reader finds ends all writing, as damage found by the writer does.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (StorageSQL.Database) throws -> Value
     ) async throws -> Value {
@@ -162,17 +166,20 @@ final class EmbeddedEngine: StoreEngine {
     }
 }
 
-/// What a store finds when it opens its file.
+/// The state of a store when its file is opened.
 private struct StoreOpening {
     let identity: UUIDBytes
     let head: LogPosition
     let epoch: Int64
-    /// The devices whose end the progress, or a range, has not reached.
+    /// The devices whose end neither the progress nor every range has reached yet.
     let endedDevices: [UInt64]
 
     let ledger: CommitLedger
 
-    /// The witness is there before the file says so, and then knows the log of the first commit.
+    /// Reads the state, begins a new epoch and notes the beginning in the witness.
+    ///
+    /// The witness is written before the file says that it has one. It is written again after the
+    /// first commit, so that it knows the salt of the log.
     init(_ db: EmbeddedConnection, _ witness: StoreWitness, _ lock: StoreLock) throws {
         let row = try Row.fetchOne(
             db.database,
@@ -222,7 +229,7 @@ private struct StoreOpening {
     }
 }
 
-/// Says when the writer has ended.
+/// Lets callers wait for the end of the writer.
 private final class WriterEnding: Sendable {
     private struct State {
         var isFinished = false
@@ -242,7 +249,7 @@ private final class WriterEnding: Sendable {
         for waiter in waiters { waiter.resume(returning: failure) }
     }
 
-    /// Waits for the end; returns why it was not an orderly one.
+    /// Waits for the end; returns the reason if the writer did not end in order.
     func wait() async -> StorageError? {
         await withCheckedContinuation { continuation in
             let (isFinished, failure) = state.withLock { state in

@@ -2,22 +2,23 @@ package import Storage
 package import StorageSQL
 
 extension RelayStore {
-    /// Checks the file at `path`, which may be open in a running relay: every page, every
-    /// reference, and what must hold between the tables.
+    /// Checks the file at `path`: every page, every reference, and the rules between the tables.
     ///
-    /// It reads the whole file, of one moment, and writes nothing.
+    /// A running relay may have it open. The check reads the whole file as of one moment, and
+    /// writes nothing.
     ///
     /// - Throws: ``StorageError`` if the file cannot be opened as a database of Belfry.
     package static func check(path: String) throws -> StoreReport {
         try StoreReport.check(path: path)
     }
 
-    /// Makes a store of the copy at `source`, which stays as it is, and checks it first.
+    /// Makes a store from the copy at `source`, which is checked first and stays unchanged.
     ///
-    /// The store goes on where the copy ends, with an identity of its own. What was at `target` is
-    /// refused, or moved aside with its write-ahead log, which would be taken for the new one's.
+    /// The store continues where the copy ends, and has an identity of its own. An existing file at
+    /// `target` is refused, or moved aside together with its write-ahead log. Otherwise that log
+    /// would be taken for the new file's.
     ///
-    /// - Throws: ``StorageError``; then `target` is as it was.
+    /// - Throws: ``StorageError``; then `target` is unchanged.
     package static func restore(
         from source: String, to target: String, over: RestoredOver = .nothing
     ) throws -> StoreReport {
@@ -31,8 +32,7 @@ extension RelayStore {
         }
     }
 
-    /// Refuses what ``restore(from:to:over:)`` would refuse whatever the copy is, for whoever has
-    /// it still to fetch.
+    /// Refuses what ``restore(from:to:over:)`` would refuse for any copy, before a copy is fetched.
     ///
     /// - Throws: ``StorageError``, for example if a relay has the file at `target`.
     package static func checkRestoring(to target: String, over: RestoredOver) throws {
@@ -41,7 +41,7 @@ extension RelayStore {
 
     /// Copies the file at `path` to `target`, which must not exist, and checks the copy.
     ///
-    /// A relay may be running on it; its write-ahead log cannot shrink meanwhile.
+    /// A relay may be running on the file; its write-ahead log cannot shrink meanwhile.
     ///
     /// - Throws: ``StorageError``; then there is no file `target`.
     package static func backUp(path: String, to target: String) throws -> StoreReport {

@@ -4,34 +4,34 @@ package import Migrations
 package import Storage
 package import StorageSQL
 
-// A store on an embedded SQLite file: there is one writer, which owns a thread, commits what many
-// callers want written together, and does every checkpoint; readers see the last commit and never
-// write. A lock file keeps a second process out. Everything that was acknowledged is on the disk
+// A store on an embedded SQLite file. One writer with a thread of its own commits the requests of
+// many callers together, and runs every checkpoint. Readers see the last commit and never write. A
+// lock file keeps a second process out. Every acknowledged commit is on the disk
 // (`synchronous=FULL`).
 extension RelayStore {
     /// Opens or creates the store at `path`, and brings its schema up to date.
     ///
-    /// It blocks: on the check of the file's pages, up to ``StoreSettings/quickCheckBytes``, and on
-    /// migrations. `spool` gets what is committed, for continuous backup.
+    /// It blocks while the file's pages are checked, up to ``StoreSettings/quickCheckBytes``, and
+    /// during migrations. `spool` receives the committed frames, for continuous backup.
     ///
-    /// - Throws: ``StorageError`` if another process has it, the file is damaged or of a newer
-    ///   version, or a setting on which a promise rests cannot be had.
+    /// - Throws: ``StorageError`` if another process has the file, it is damaged or of a newer
+    ///   version, or a setting that a guarantee needs cannot be set.
     package static func open(
         path: String, settings: StoreSettings = StoreSettings(), spool: LogSpool? = nil
     ) throws -> RelayStore {
         try open(path: path, settings: settings, migrations: Migration.released, spool: spool)
     }
 
-    /// Opens the store with a private list of migrations, for tests of the mechanism.
+    /// Opens the store with other migrations than the released ones, for tests of the mechanism.
     package static func open(
         path: String, settings: StoreSettings, migrations: [Migration], spool: LogSpool? = nil
     ) throws -> RelayStore {
         let path = try StorePlace.resolve(path)
-        // A lock is not left behind where there is nothing to lock.
+        // No lock file is left behind where there is no store.
         let endings = ["", "-wal", StoreWitness.ending, StoreConnections.restoredEnding]
         let isThere = endings.contains { FileManager.default.fileExists(atPath: path + $0) }
         guard isThere || settings.creation == .whenMissing else {
-            // Whoever may not look into a directory does not know what is there.
+            // Without permission to search a directory it is unknown whether the file exists.
             if access(path, F_OK) != 0, errno == EACCES {
                 throw StorageError.failed(path, "it cannot be looked for", EACCES)
             }
@@ -51,7 +51,8 @@ extension RelayStore {
         }
     }
 
-    /// Brings the schema of the file at `path` up to date; returns the names of the steps applied.
+    /// Brings the schema of the file at `path` up to date; returns the names of the applied
+    /// migrations.
     ///
     /// - Throws: ``StorageError`` as ``open(path:settings:)`` does.
     package static func migrate(path: String) throws -> [String] {
@@ -60,10 +61,11 @@ extension RelayStore {
         defer { lock.release() }
         do {
             var settings = StoreSettings()
-            // Whoever asks for it by name has the time to have the file written anew.
+            // An operator who runs the migration has the time to have the file rewritten.
             settings.sealedBytes = .max
             var connections = StoreConnections(path: path, settings: settings, lock: lock)
-            // Its move goes on, or is taken back, at the newest version alone; the mark stays.
+            // A move can be continued or undone only at the newest version. The mark of the move
+            // stays.
             connections.admitsMoved = true
             return try connections.prepare(StoreSchema(migrations: Migration.released))
         } catch {
@@ -71,10 +73,11 @@ extension RelayStore {
         }
     }
 
-    /// Takes the pages of the file at `path` for what they should be, and writes their checksums
-    /// anew: after another program has changed the file on purpose.
+    /// Accepts the pages of the file at `path` as they are, and recomputes their checksums.
     ///
-    /// - Throws: ``StorageError`` if it is in use, or has a write-ahead log.
+    /// It is for a file that another program changed on purpose.
+    ///
+    /// - Throws: ``StorageError`` if the file is in use or has a write-ahead log.
     package static func reseal(path: String) throws {
         let path = try StorePlace.resolve(path)
         let lock = try StoreLock(databasePath: path)
@@ -92,9 +95,10 @@ extension RelayStore {
         }
     }
 
-    /// The version of the schema of the file at `path`, which may be open elsewhere; 0 if empty.
+    /// Returns the version of the schema of the file at `path`, which may be open elsewhere; 0 if
+    /// it is empty.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it is no store of Belfry.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it is not a store of Belfry.
     package static func schemaVersion(of path: String) throws -> Int {
         do {
             return try StoreConnections(path: path, settings: StoreSettings())
@@ -104,6 +108,6 @@ extension RelayStore {
         }
     }
 
-    /// The file.
+    /// The path of the file.
     package var path: String { engine.place }
 }

@@ -3,9 +3,9 @@ import Storage
 package import StorageSQL
 
 extension LogSpool {
-    /// Prepares the spool of the store at `database`; nothing is read or written yet.
+    /// Creates the spool of the store at `database`; nothing is read or written yet.
     ///
-    /// - Throws: ``Storage/StorageError`` if the path leads nowhere.
+    /// - Throws: ``Storage/StorageError`` if the path is a link whose target does not exist.
     package convenience init(
         of database: String, settings: Settings = Settings(),
         now: @escaping @Sendable () -> Timestamp
@@ -14,18 +14,18 @@ extension LogSpool {
     }
 }
 
-/// What continuous backup asks of a store on a file.
+/// What continuous backup needs of a store on a file.
 extension RelayStore {
-    /// The engine, whose log is copied.
+    /// The engine and its spool; `nil` if the store was opened without one.
     private var shipped: (engine: EmbeddedEngine, spool: LogSpool)? {
         guard let engine = engine as? EmbeddedEngine, let spool = engine.spool else { return nil }
         return (engine, spool)
     }
 
-    /// Begins a chain of segments under `name`: every commit from now on gets into one.
+    /// Begins a chain of segments under `name`, which will contain every commit from now on.
     ///
     /// - Precondition: The store was opened with a spool.
-    /// - Throws: ``Storage/StorageError`` if the spool cannot be had, or nothing can be written.
+    /// - Throws: ``Storage/StorageError`` if the spool cannot be opened, or nothing can be written.
     package func beginChain(_ name: String) async throws {
         guard let (engine, spool) = shipped else { preconditionFailure("there is no spool") }
         do {
@@ -37,9 +37,10 @@ extension RelayStore {
         try await commitNothing()
     }
 
-    /// Reads from the file beside SQLite; fewer bytes than `count` at its end.
+    /// Returns up to `count` bytes of the file, read past SQLite; fewer only at the end of the
+    /// file.
     ///
-    /// A checkpoint may be writing: the segments since then have what it writes.
+    /// A checkpoint may be writing meanwhile. The segments since then contain what it writes.
     ///
     /// - Precondition: The store was opened with a spool.
     /// - Throws: ``Storage/StorageError`` if the disk cannot read it.

@@ -2,11 +2,12 @@ import PostgresLink
 import Storage
 
 extension PostgresSession {
-    /// Connects in place of a connection that was lost, to a server that was good; `limits` changes
-    /// those of the session.
+    /// Connects again after a connection was lost, to a server that was usable before.
     ///
-    /// - Throws: ``PostgresError`` as of a lost connection, whatever keeps the server from being
-    ///   used: it may pass, as a restart or a failover does.
+    /// `limits` is SQL that changes the limits of the session.
+    ///
+    /// - Throws: ``PostgresError``, as for a lost connection, whatever prevents the server's use,
+    ///   because it may be temporary, as a restart or a failover is.
     func connectAgain(limits: String? = nil) throws -> ServerConnection {
         do {
             let connection = try connect()

@@ -1,20 +1,21 @@
 import PostgresLink
 import StorageSQL
 
-/// A connection to a server, as the shared steps speak to it.
+/// A connection to a server, which implements the shared `SQLConnection`.
 ///
-/// What nobody asks the result of is queued, and goes with the next statement that is asked for
-/// one: a commit of many small statements costs few round trips.
+/// A statement whose result is not needed is queued, and sent with the next statement whose result
+/// is. So a commit of many small statements costs few round trips.
 final class ServerConnection: SQLConnection {
     let pipeline: PostgresPipeline
-    /// How statements are said to the server, by how the steps say them.
+    /// The statements in PostgreSQL's dialect, by their shared text.
     private var spelled: [String: String] = [:]
     private var isOpen = false
-    /// Cursors since the beginning: each has its own name, because several may be read at once.
+    /// The number of cursors so far; each gets a name of its own, because several may be open at
+    /// once.
     private var cursors = 0
     private var plans: PlanAge
 
-    /// How many texts are remembered; those of the relay are fewer.
+    /// The maximum number of remembered texts; the relay has fewer.
     private static let mostSpelled = 2000
 
     init(_ pipeline: PostgresPipeline) {
@@ -24,10 +25,10 @@ final class ServerConnection: SQLConnection {
 
     var dialect: Dialect { .postgresql }
 
-    /// The server undoes nothing by itself but with the connection.
+    /// The server never rolls back on its own, except when the connection is lost.
     var isInsideTransaction: Bool { isOpen && !pipeline.isBroken }
 
-    /// Whether the connection can be used no more.
+    /// Whether the connection can no longer be used.
     var isBroken: Bool { pipeline.isBroken }
 
     func prepare(_ sql: String, keeping: Bool) throws -> any SQLStatement {
@@ -42,32 +43,33 @@ final class ServerConnection: SQLConnection {
     func begin(_ mode: String = "") throws {
         isOpen = true
         try pipeline.queue("BEGIN\(mode)", keeping: false)
-        // Within the transaction, because it takes a snapshot, after which none of a kind begins.
+        // Within the transaction, because the statement takes a snapshot.
         if plans.isOver(at: pipeline.connection.watch()) {
             try pipeline.queue("DISCARD PLANS", keeping: false)
         }
     }
 
-    /// Ends the transaction, after all that is queued; returns what the server says it did.
+    /// Commits the transaction after everything that is queued; returns the server's command tag.
     ///
-    /// - Throws: What failed of what was queued; then nothing was committed, unless
-    ///   ``isBroken``: then nobody knows.
+    /// - Throws: The failure of a queued statement or of the commit. Nothing was committed then,
+    ///   unless ``isBroken``: in that case it is unknown.
     func commit() throws -> String {
         defer { isOpen = false }
         return try pipeline.fetch("COMMIT", keeping: false).tag
     }
 
-    /// Undoes the transaction.
+    /// Rolls the transaction back.
     func rollBack() {
         isOpen = false
         guard !isBroken else { return }
-        // What was queued failed already, and is undone with the rest.
+        // A queued statement may have failed already; it is rolled back with the others.
         _ = try? pipeline.settle()
         _ = try? pipeline.fetch("ROLLBACK", keeping: false)
     }
 
-    /// Queues the beginning of a query of which some rows at a time are sent; a transaction must be
-    /// open.
+    /// Queues the declaration of a cursor, whose rows are sent some at a time.
+    ///
+    /// A transaction must be open.
     func cursor(_ sql: String, _ values: [PostgresValue]) throws -> ServerCursor {
         cursors += 1
         return try ServerCursor("rows\(cursors)", of: sql, values, on: pipeline)

@@ -1,25 +1,26 @@
 import PostgresLink
 
-/// A query of which the server sends some rows at a time: who stops early has not waited for all
-/// that there are, nor had them in memory.
+/// A query whose rows the server sends some at a time.
 ///
-/// It ends with its transaction, or when the last row was sent.
+/// A reader that stops early neither waits for all rows nor holds them in memory. The cursor ends
+/// with its transaction, or when the last row was sent.
 final class ServerCursor {
-    /// Rows of the first answer: each may be as large as a webhook.
+    /// The number of rows of the first answer; each row may be as large as a webhook.
     static let firstRows = 16
-    /// What an answer has after that, about, and how many rows at the most.
+    /// The approximate size in bytes and the maximum number of rows of later answers.
     private static let answers = (bytes: 1 << 20, rows: 4096)
-    /// How many times as many rows an answer may have as the one before: who stops early needs few.
+    /// How much larger an answer may be than the one before, in rows; readers that stop early need
+    /// few.
     private static let growth = 8
 
     private let name: String
     private let pipeline: PostgresPipeline
-    /// How many rows the next answer has.
+    /// The number of rows of the next answer.
     private var size = ServerCursor.firstRows
     /// Whether the last row was sent.
     private(set) var isDone = false
 
-    /// Queues its beginning, which goes with the first rows.
+    /// Queues the declaration, which is sent with the first fetch.
     init(
         _ name: String, of sql: String, _ values: [PostgresValue], on pipeline: PostgresPipeline
     ) throws {
@@ -29,16 +30,17 @@ final class ServerCursor {
             "DECLARE \(name) NO SCROLL CURSOR FOR \(sql)", values, keeping: false)
     }
 
-    /// The next rows.
+    /// Fetches the next rows.
     func fetch() throws -> PostgresRows {
         let rows = try pipeline.fetch("FETCH \(size) FROM \(name)", keeping: false)
         guard rows.count == size else {
             isDone = true
-            // A transaction that asks for each of many things keeps none of them.
+            // Closed at once, because a transaction that runs many queries must not keep all their
+            // cursors.
             try pipeline.queue("CLOSE \(name)", keeping: false)
             return rows
         }
-        // If the next rows are as large as these.
+        // The next rows are assumed to be as large as these.
         let fitting = rows.count * Self.answers.bytes / max(1, rows.bytes)
         size = max(1, min(size * Self.growth, fitting, Self.answers.rows))
         return rows

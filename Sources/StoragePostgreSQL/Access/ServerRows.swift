@@ -2,12 +2,12 @@ import FoundationEssentials
 import PostgresLink
 import StorageSQL
 
-/// The rows that a server answered, one after the other; all that one answer has are in memory.
+/// The rows of a server's answer, one after the other; all rows of one answer are in memory.
 final class ServerRows: SQLRows {
     let names: ColumnNames
     private var rows: PostgresRows
     private var current = -1
-    /// Where the rows after these come from, if these may not be all.
+    /// The source of further rows, if these may not be all.
     private let cursor: ServerCursor?
 
     init(_ rows: PostgresRows, from cursor: ServerCursor? = nil) {

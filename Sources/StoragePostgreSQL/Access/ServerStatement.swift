@@ -1,7 +1,7 @@
 import PostgresLink
 import StorageSQL
 
-/// A statement of a connection.
+/// A statement of a connection to a server.
 final class ServerStatement: SQLStatement {
     private let sql: String
     private let connection: ServerConnection
@@ -42,8 +42,8 @@ final class ServerStatement: SQLStatement {
         return ServerRows(try cursor.fetch(), from: cursor)
     }
 
-    /// How many rows the statement itself says that it finds at the most, after all that stands in
-    /// parentheses; `nil` if it does not.
+    /// Returns the statement's own limit of rows, if it has one after its last parenthesis;
+    /// otherwise `nil`.
     private func limit(_ arguments: [SQLValue]) -> Int64? {
         let end = sql.lastIndex(of: ")").map { sql[$0...] } ?? sql[...]
         let words = end.split(whereSeparator: \.isWhitespace)
@@ -63,7 +63,7 @@ final class ServerStatement: SQLStatement {
 }
 
 extension PostgresValue {
-    /// A parameter of a shared statement.
+    /// Creates a parameter of a shared statement.
     init(_ value: SQLValue) {
         self =
             switch value {

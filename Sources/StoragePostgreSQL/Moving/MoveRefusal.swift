@@ -3,14 +3,14 @@ import Storage
 import StorageSQL
 
 extension MoveMark {
-    /// Refuses a store that is part of a move, and gives it back.
+    /// Refuses a store that is part of a move, and releases its ownership.
     ///
     /// - Parameters:
-    ///   - place: Where it is.
-    ///   - owner: By whom it is owned, and under which number; `nil` if it is not.
+    ///   - place: The place of the store.
+    ///   - owner: The owner's name and epoch; `nil` if the caller does not own the store.
     ///   - connection: A connection without a transaction.
     ///   - patience: How long the answer may take.
-    /// - Throws: ``MoveMark/refusal(at:)`` if it is.
+    /// - Throws: ``MoveMark/refusal(at:)`` if the store is part of a move.
     static func refuse(
         _ place: PostgresPlace, owner: (name: String, epoch: Int64)?,
         _ connection: PostgresConnection, within patience: Duration = PostgresConnection.patience

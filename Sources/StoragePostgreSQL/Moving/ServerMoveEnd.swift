@@ -4,12 +4,12 @@ import PostgresLink
 package import Storage
 package import StorageSQL
 
-/// A schema of a server as an end of a move.
+/// A schema of a server as one end of a move.
 ///
-/// It has the store as a relay has it, by a lease that a thread renews; each transaction sees
-/// whether it has it still.
+/// It owns the store as a relay does, by a lease that a thread renews. Each transaction checks that
+/// it still owns it.
 package final class ServerMoveEnd: MoveEnd {
-    /// Whether a schema is made where there is none.
+    /// The end's role; only a target's schema is created if it does not exist.
     package enum Role: Sendable {
         case source, target
     }
@@ -19,11 +19,11 @@ package final class ServerMoveEnd: MoveEnd {
     private let connection: ServerConnection
     private let lease: LeaseRenewer
     private let epoch: Int64
-    /// What the server calls the sessions of who moves it.
+    /// The application name of the move's sessions on the server.
     private let owner: String
     private let ending: AsyncStream<Never>
 
-    /// How long an answer may take: a table of any size is counted and read.
+    /// How long an answer may take: tables of any size are counted and read.
     private static let patience = Duration.seconds(3600)
 
     private init(
@@ -46,18 +46,18 @@ package final class ServerMoveEnd: MoveEnd {
         lease.start { end.finish() }
     }
 
-    /// Takes the store at `place`, which is at the newest version of the schema.
+    /// Takes ownership of the store at `place`, whose schema must be at the newest version.
     ///
-    /// A move that was killed keeps the store for as long as its lease lasts, which is waited for.
+    /// A move that was killed keeps the store until its lease ends; this call waits for that.
     ///
     /// - Parameters:
-    ///   - place: Where it is.
-    ///   - role: Whether a schema is made where there is none.
-    ///   - claimant: Who moves it.
+    ///   - place: The place of the store.
+    ///   - role: Whether a schema is created if there is none.
+    ///   - claimant: The process that moves the store.
     ///   - pause: Waits for a second.
-    /// - Returns: The store, for whoever asked alone.
+    /// - Returns: The end, which owns the store.
     /// - Throws: ``StorageError`` if the server cannot be reached or used, a relay has the store,
-    ///   there is none, or it is of another version.
+    ///   there is no store, or it is of another version.
     package static func open(
         _ place: PostgresPlace, as role: Role, _ claimant: StoreClaimant,
         pause: () async throws -> Void
@@ -105,7 +105,8 @@ package final class ServerMoveEnd: MoveEnd {
         }
     }
 
-    /// Whether nobody ever had the store: a move that was killed while it made the schema.
+    /// Returns whether the store was never owned, as after a move that was killed while it created
+    /// the schema.
     private static func isNew(_ connection: PostgresConnection) throws -> Bool {
         let rows = try connection.query("SELECT epoch FROM ownership WHERE shard = 0")
         return rows.first?[0] == "0"
@@ -163,12 +164,13 @@ package final class ServerMoveEnd: MoveEnd {
         }
     }
 
-    /// The table of the mark is always there, and every relay looks into it.
+    /// Disables the tables' triggers; the table of the mark always exists, and every relay checks
+    /// it.
     package func lockOut(_ db: Database) throws { try setTriggers("DISABLE", db) }
 
     package func letIn(_ db: Database) throws { try setTriggers("ENABLE", db) }
 
-    /// Those of references stay.
+    /// Enables or disables all triggers except those of foreign keys.
     private func setTriggers(_ verb: String, _ db: Database) throws {
         let tables = try String.fetchAll(
             db,
@@ -183,7 +185,7 @@ package final class ServerMoveEnd: MoveEnd {
         }
     }
 
-    /// Nothing lies beside a schema.
+    /// Does nothing: there is no witness beside a schema.
     package func releaseIdentity() {}
 
     package func setIdentity(_ identity: Data, _ db: Database) throws {

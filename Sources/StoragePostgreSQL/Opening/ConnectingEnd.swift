@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Whether a process that ends connects no more, because the network swallows what it sends.
+/// Whether an ending process stops connecting, because the network drops its packets.
 ///
-/// An end has some seconds, of which each attempt takes as many for each host; a server that
-/// refuses connections, as one that restarts, answers at once and is tried as ever.
+/// A process has only some seconds to end, and an attempt can take as long for each host. A server
+/// that refuses connections, such as one that is restarting, answers at once and is still tried.
 final class ConnectingEnd: Sendable {
     private struct State {
         var isExpected = false
@@ -12,19 +12,19 @@ final class ConnectingEnd: Sendable {
 
     private let state = Mutex(State())
 
-    /// What takes longer to fail was not answered.
+    /// An attempt that fails after a longer time got no answer.
     private static let longest = Duration.seconds(2)
 
-    /// Whether the process ends.
+    /// Whether the process is ending.
     var isExpected: Bool { state.withLock { $0.isExpected } }
 
-    /// Whether nothing is tried any more.
+    /// Whether no further attempt is made.
     var hasCome: Bool { state.withLock { $0.isExpected && $0.isSwallowed } }
 
-    /// Says that the process ends.
+    /// Records that the process is ending.
     func expect() { state.withLock { $0.isExpected = true } }
 
-    /// Notes how long an attempt took that failed; `nil` of one that did not.
+    /// Records after how long an attempt failed; `nil` for an attempt that succeeded.
     func note(failedAfter time: Duration?) {
         state.withLock { $0.isSwallowed = time.map { $0 > Self.longest } ?? false }
     }

@@ -1,35 +1,35 @@
 import PostgresLink
 import Synchronization
 
-/// Whether the server had no connection left for this process a moment ago.
+/// Whether the server recently had no connection left for this process.
 ///
-/// Only who wants a connection learns it, so that it holds for some seconds: who is asked nothing
-/// as long as it is not ready would never learn that there are some again.
+/// Only an attempt to connect can find out. The finding holds for some seconds, because otherwise a
+/// relay that is not ready would get no requests, and never learn that there are connections again.
 final class ConnectionShortage: Sendable {
     private let noted = Mutex<Duration?>(nil)
 
-    /// How long it holds; what is looked at once a second asks for a connection more often.
+    /// How long a finding holds; code that runs once a second asks for a connection more often.
     private static let validity = Duration.seconds(5)
-    /// What is told of it, without anything of the server.
+    /// The reason as it is reported, without details of the server.
     static let sentence =
         "the database has no connection left: raise max_connections, or end others"
 
-    /// The sentence, if it is so at a moment.
+    /// Returns the sentence if the shortage holds at a moment.
     func reason(at moment: Duration) -> String? {
         guard let noted = noted.withLock({ $0 }), moment - noted < Self.validity else { return nil }
         return Self.sentence
     }
 
-    /// Notes why a connection was not made.
+    /// Records why a connection was not made.
     func note(_ error: PostgresError, at moment: Duration) {
         if error.isFull { noted.withLock { $0 = moment } }
     }
 
-    /// Notes that one was made.
+    /// Records that a connection was made.
     func end() { noted.withLock { $0 = nil } }
 }
 
 extension PostgresError {
-    /// Whether there was no connection left: of the server, the database or the role.
+    /// Whether the server, the database or the role had no connection left.
     var isFull: Bool { state == "53300" || (state.isEmpty && refusal == .full) }
 }

@@ -1,25 +1,26 @@
 import PostgresLink
 package import Storage
 
-/// Where a store on PostgreSQL is: a database of a server, and a schema in it.
+/// The place of a store on PostgreSQL: a server's database, and a schema in it.
 package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
-    /// How the server is reached.
+    /// The server, the database and how to connect.
     let target: PostgresTarget
-    /// The schema that holds everything, and nothing else.
+    /// The schema that contains everything of the store, and nothing else.
     package let schema: String
-    /// The file of authorities by which a server elsewhere is known, unless the URL names one.
+    /// The file of certificate authorities that sign a remote server's certificate, unless the URL
+    /// names one.
     let authorities: String?
 
-    /// The schema unless one is named.
+    /// The schema if none is configured.
     package static let usualSchema = "belfry"
-    /// What a schema's name may be; a name of PostgreSQL ends at 63 bytes.
+    /// The rule for schema names, for messages; a name in PostgreSQL has at most 63 bytes.
     package static let schemaRule =
         "a small letter or _, then small letters, digits or _, at most 63 of them"
 
-    /// Reads `postgresql://…`.
+    /// Parses `postgresql://…`.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` with what is wrong; the text itself is
-    ///   not in it, which may hold a password.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` with what is wrong. It does not
+    ///   contain the URL, which may have a password.
     package init(
         url: String, schema: String = usualSchema, authorities: String? = nil
     ) throws(StorageError) {
@@ -37,9 +38,9 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         self.authorities = authorities
     }
 
-    /// Another schema of the same database.
+    /// Returns the place of another schema in the same database.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it cannot be one.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the name is invalid.
     package func beside(schema other: String) throws(StorageError) -> PostgresPlace {
         guard Self.isSchema(other) else {
             throw .inaccessible(
@@ -55,18 +56,19 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         self.authorities = authorities
     }
 
-    /// Whether a text may be the name of a schema: ``schemaRule``, and none of the server's own.
+    /// Returns whether a text is a valid schema name by ``schemaRule``, and not one of the server's
+    /// own.
     package static func isSchema(_ text: String) -> Bool {
         text.utf8.count <= 63 && text.wholeMatch(of: #/[a-z_][a-z0-9_]*/#) != nil
             && !text.hasPrefix("pg_")
     }
 
-    /// Whether a text is meant for a place on a server, be it right or wrong, and not for a file.
+    /// Returns whether a text is meant as a place on a server, valid or not, and not as a file.
     package static func isMeant(by text: String) -> Bool { PostgresTarget.isMeant(by: text) }
 
-    /// Where it is, without anything secret.
+    /// The place in words, without secrets.
     package var description: String { "schema \(schema) of \(target)" }
 
-    /// That there is no store.
+    /// The error for a place without a store.
     var missing: StorageError { .missingSchema(place: "\(self)", schema: schema) }
 }

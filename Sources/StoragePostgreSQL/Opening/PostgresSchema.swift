@@ -3,21 +3,23 @@ import PostgresLink
 import Storage
 import StorageSQL
 
-/// Brings a schema of a database to the newest version, one process at a time.
+/// Brings a schema of a database to the newest version; only one process does so at a time.
 ///
-/// The version is how many steps the table `migration` names, with their checksums, so that a step
-/// that was changed after its release is found out.
+/// The version is the number of migrations in the table `migration`. Their checksums there reveal a
+/// migration that was changed after its release.
 struct PostgresSchema {
     let place: PostgresPlace
-    /// The steps in order.
+    /// The migrations in order.
     let migrations: [Migration]
 
-    /// The version that these steps lead to.
+    /// The version that these migrations lead to.
     var version: Int { migrations.count }
 
-    /// The version of the schema; `nil` if there is none, or nothing in it.
+    /// Returns the version of the schema; `nil` if it does not exist or is empty.
     ///
-    /// - Throws: ``StorageError/foreignSchema(path:reason:)`` if it belongs to another program.
+    /// - Throws: ``StorageError/foreignSchema(path:reason:)`` if it belongs to another program, and
+    ///   ``StorageError/newerSchema(found:known:)`` if it has more migrations than this build
+    ///   knows.
     func found(_ connection: PostgresConnection) throws -> Int? {
         let rows = try connection.query(
             """
@@ -34,7 +36,7 @@ struct PostgresSchema {
                 path: "\(place)",
                 reason: "its tables are not Belfry's: name another schema")
         }
-        // Without it the tables are not found, which would be said of them instead.
+        // Without this check the error would say that the tables do not exist.
         guard row[2] == "t" else {
             throw PostgresError(
                 state: "42501", message: "permission denied for schema \(place.schema)")
@@ -53,12 +55,12 @@ struct PostgresSchema {
         return steps.count
     }
 
-    /// Refuses a role that may do nothing with one of the store's tables.
+    /// Refuses a role that lacks every privilege on one of the store's tables.
     ///
-    /// Whoever granted the role all of them did so before a newer version made another one: its
-    /// relay would have the store, and find out later.
+    /// This happens when privileges on all tables were granted before a newer version created
+    /// another table. Without the check, the relay would own the store and fail later.
     ///
-    /// - Throws: ``PostgresError`` as the server has it for the table.
+    /// - Throws: ``PostgresError``, with the server's own state and message for the table.
     func refuseUngranted(_ connection: PostgresConnection) throws {
         let names = MovedTables.order.map(\.quotedText).joined(separator: ", ")
         let rows = try connection.query(
@@ -73,26 +75,26 @@ struct PostgresSchema {
         throw PostgresError(state: "42501", message: "permission denied for table \(table)")
     }
 
-    /// How long another process's steps are waited for: longer than the server lets anybody wait
-    /// for a lock, so that its own answer comes first.
+    /// How long another process's migrations are waited for.
     ///
-    /// One that stands still gives none, and who stands by for a store, of which another server has
-    /// the place by now, would wait for ever.
+    /// It is longer than the server's limit for a lock, so that the server's own error comes first.
+    /// A server that hangs sends none, and a standby relay would then wait for ever, although
+    /// another server may have replaced it.
     private static let longestWait = Duration.seconds(90)
 
-    /// Applies the steps that are missing, each in a transaction of its own.
+    /// Applies the missing migrations, each in a transaction of its own.
     ///
     /// - Parameters:
-    ///   - connection: a connection without a transaction.
-    ///   - makesSchema: whether a schema is made where there is none.
-    /// - Returns: The names of the steps applied.
+    ///   - connection: A connection without a transaction.
+    ///   - makesSchema: Whether a schema is created if there is none.
+    /// - Returns: The names of the applied migrations.
     /// - Throws: ``StorageError/newerSchema(found:known:)`` and
     ///   ``StorageError/foreignSchema(path:reason:)``;
-    ///   ``StorageError/missingSchema(place:schema:)`` if there is none and none was to be made;
-    ///   ``StorageError/inaccessible(path:reason:)`` if the role may not bring it up to date.
+    ///   ``StorageError/missingSchema(place:schema:)`` if there is no schema and `makesSchema` is
+    ///   false; ``StorageError/inaccessible(path:reason:)`` if the role may not change the schema.
     func apply(_ connection: PostgresConnection, makesSchema: Bool) throws -> [String] {
-        // Another process may be at it, which takes as long as its steps do; one that hangs between
-        // two of them is thrown out.
+        // Another process may be migrating, which takes as long as its migrations do. If that
+        // process hangs between two of them, the server ends its session.
         try connection.query(
             """
             SET statement_timeout = 0; SET lock_timeout = '60s'; SET idle_session_timeout = '10s'
@@ -114,14 +116,14 @@ struct PostgresSchema {
             if !isThere { try connection.query("CREATE SCHEMA \(place.schema.quotedName)") }
         }
         let first = found ?? 0
-        // A waiter may not take long, because whoever reads waits behind it.
+        // A migration must not wait long for a lock, because readers queue behind it.
         try connection.query("SET lock_timeout = '3s'")
         for number in first..<version { try apply(number, connection) }
         return migrations[first...].map(\.name)
     }
 
-    /// How often a step is tried that stood in another's way: whoever writes to the store, or reads
-    /// for some seconds.
+    /// How often a migration is tried if writers or long readers of the store hold the locks that
+    /// it needs.
     private static let attempts = 3
 
     private func apply(_ number: Int, _ connection: PostgresConnection) throws {
@@ -129,7 +131,7 @@ struct PostgresSchema {
             do {
                 return try applyOnce(number, connection)
             } catch let error as PostgresError where [.again, .busy].contains(error.verdict) {
-                // Those who waited behind it go first.
+                // The statements that queued behind this one go first.
                 continue
             }
         }
@@ -168,8 +170,8 @@ struct PostgresSchema {
         }
     }
 
-    /// What a role is told that may use the tables and not change them, as where another one keeps
-    /// them up to date.
+    /// The error for a role that may use the tables but not change them, for example because
+    /// another role migrates.
     private func refusal(of error: PostgresError, after found: Int) -> StorageError {
         .inaccessible(
             path: "\(place)",

@@ -1,5 +1,6 @@
 extension PostgresSession {
-    /// Sessions whose waits are measured by a clock that goes on while the machine sleeps.
+    /// Creates sessions whose waits are measured by a clock that keeps running while the machine
+    /// sleeps.
     ///
     /// They block threads of their own, as libpq does, and no task.
     init(place: PostgresPlace, name: String) {

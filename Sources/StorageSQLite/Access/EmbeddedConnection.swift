@@ -1,34 +1,37 @@
 import CSQLite
 import StorageSQL
 
-/// A connection to a SQLite file, also as the shared steps speak to it.
+/// A connection to a SQLite file, which also implements the shared `SQLConnection`.
 ///
-/// One thread uses it at a time; ``EmbeddedPool`` sees to that, or whoever opened it alone.
+/// Only one thread may use it at a time. ``EmbeddedPool`` ensures this, or the code that opened it
+/// alone.
 final class EmbeddedConnection: SQLConnection {
-    /// How a transaction begins.
+    /// The kind of lock that a transaction takes when it begins.
     enum TransactionKind: String {
-        /// With what it reads or writes first.
+        /// Takes its lock at the first read or write.
         case deferred = "BEGIN DEFERRED"
-        /// As the one that writes.
+        /// Takes the write lock at once.
         case immediate = "BEGIN IMMEDIATE"
     }
 
-    /// The connection, as SQLite's functions take it.
+    /// The connection's handle for SQLite's C functions.
     let pointer: OpaquePointer
     private var kept: [String: EmbeddedStatement] = [:]
     private var isClosed = false
-    /// Whether a transaction was begun that nobody ended; SQLite may have undone it by itself.
+    /// Whether a transaction was begun and not ended by the caller.
+    ///
+    /// SQLite may have rolled it back by itself.
     private var hasBegun = false
-    /// Whoever uses it now, if that may be ended by others.
+    /// The current use of the connection, if another thread may cancel it.
     var turn: ReaderTurn?
 
-    /// Opens the file at `path`, which is made where there is none, unless it `isReadOnly`.
+    /// Opens the file at `path`, which is created if it does not exist, unless `isReadOnly` is set.
     ///
-    /// A statement that another connection is in the way of is tried again for `patience`.
+    /// A statement that is blocked by another connection is retried for `patience`.
     ///
-    /// - Throws: ``EmbeddedError``; a file that is none of SQLite's shows when it is read.
+    /// - Throws: ``EmbeddedError``. A file that is not a SQLite file is found only when it is read.
     init(path: String, isReadOnly: Bool = false, patience: Duration) throws {
-        // Whoever uses a connection does so alone: it needs no lock of its own.
+        // A connection has only one user at a time, so it needs no mutex of its own.
         let flags =
             SQLITE_OPEN_NOMUTEX
             | (isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
@@ -53,7 +56,9 @@ final class EmbeddedConnection: SQLConnection {
 
     deinit { close() }
 
-    /// Closes it; statements that are still read keep the file open until they are gone.
+    /// Closes the connection.
+    ///
+    /// Statements that are still being read keep the file open until they are released.
     func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -65,13 +70,13 @@ final class EmbeddedConnection: SQLConnection {
 
     var isInsideTransaction: Bool { !isClosed && sqlite3_get_autocommit(pointer) == 0 }
 
-    /// The connection for the shared steps, and for what reads and writes as they do.
+    /// The connection as the `Database` that the shared SQL code takes.
     var database: StorageSQL.Database { StorageSQL.Database(self) }
 
-    /// The rows that the last statement inserted, changed or deleted.
+    /// The number of rows that the last statement inserted, changed or deleted.
     var changesCount: Int { Int(sqlite3_changes(pointer)) }
 
-    /// The rows that were inserted, changed or deleted since the connection was opened.
+    /// The number of rows that were inserted, changed or deleted since the connection was opened.
     var totalChangesCount: Int { Int(sqlite3_total_changes(pointer)) }
 
     func prepare(_ sql: String, keeping: Bool) throws -> any SQLStatement {
@@ -82,10 +87,10 @@ final class EmbeddedConnection: SQLConnection {
         return statement
     }
 
-    /// Nothing is kept to be run later.
+    /// Does nothing: no statement is deferred.
     func settle() {}
 
-    /// Runs statements, one after the other, up to the first that fails.
+    /// Runs the statements of `sql` one after the other and stops at the first that fails.
     func execute(sql: String) throws {
         try check(sql)
         try sql.withCString { text in
@@ -95,7 +100,7 @@ final class EmbeddedConnection: SQLConnection {
                 let code = sqlite3_prepare_v3(pointer, start, -1, 0, &prepared, &rest)
                 defer { sqlite3_finalize(prepared) }
                 guard code == SQLITE_OK else { throw failure(sql) }
-                // A comment, or space, is no statement.
+                // A comment or white space yields no statement.
                 guard let prepared else { continue }
                 var state = sqlite3_step(prepared)
                 while state == SQLITE_ROW { state = sqlite3_step(prepared) }
@@ -104,10 +109,11 @@ final class EmbeddedConnection: SQLConnection {
         }
     }
 
-    /// Whether a statement may run now.
+    /// Checks that a statement may run now.
     ///
-    /// - Throws: ``EmbeddedError``, if the connection is closed, or its transaction was undone:
-    ///   what came after would be written by itself. `CancellationError`, if its user was ended.
+    /// - Throws: ``EmbeddedError`` if the connection is closed, or if SQLite rolled its transaction
+    ///   back: the statement would then be committed on its own. `CancellationError` if the current
+    ///   use was cancelled.
     func check(_ sql: String) throws {
         if turn?.isCancelled == true { throw CancellationError() }
         if isClosed { throw EmbeddedError(SQLITE_MISUSE, "the connection is closed") }
@@ -116,7 +122,7 @@ final class EmbeddedConnection: SQLConnection {
         }
     }
 
-    /// Why the last call failed.
+    /// Returns SQLite's error of the last call.
     func failure(_ sql: String? = nil) -> EmbeddedError {
         EmbeddedError(
             sqlite3_extended_errcode(pointer), String(cString: sqlite3_errmsg(pointer)), sql: sql)
@@ -130,23 +136,23 @@ extension EmbeddedConnection {
         hasBegun = true
     }
 
-    /// Commits it; after a failure it is still open, unless SQLite has undone it.
+    /// Commits the transaction; after a failure it is still open, unless SQLite has rolled it back.
     func commit() throws {
         try execute(sql: "COMMIT")
         hasBegun = false
     }
 
-    /// Undoes it, if SQLite has not done so by itself.
+    /// Rolls the transaction back, if SQLite has not done so by itself.
     func rollBack() throws {
         hasBegun = false
-        // Also for whoever may do nothing more.
+        // This must also work after a cancellation, so `check(_:)` is not called.
         guard isInsideTransaction else { return }
         guard sqlite3_exec(pointer, "ROLLBACK", nil, nil, nil) == SQLITE_OK else {
             throw failure()
         }
     }
 
-    /// Runs `body` in a transaction, which is committed, or undone if it throws.
+    /// Runs `body` in a transaction, which is committed, or rolled back if `body` throws.
     func inTransaction<Value>(_ kind: TransactionKind, _ body: () throws -> Value) throws -> Value {
         try begin(kind)
         do {
@@ -159,17 +165,17 @@ extension EmbeddedConnection {
         }
     }
 
-    /// What a checkpoint of the write-ahead log does beyond copying it into the file.
+    /// What a checkpoint of the write-ahead log does besides copying it into the file.
     enum CheckpointKind {
-        /// It takes what nobody is in the way of.
+        /// Copies only the frames that no other connection still needs.
         case passive
-        /// It waits for others, and empties the log.
+        /// Waits for other connections, and truncates the log.
         case truncate
     }
 
     /// Copies the write-ahead log into the file.
     ///
-    /// - Throws: ``EmbeddedError``, also if somebody was in the way.
+    /// - Throws: ``EmbeddedError``, also if another connection was in the way.
     func checkpoint(_ kind: CheckpointKind) throws {
         let mode = kind == .passive ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE
         guard sqlite3_wal_checkpoint_v2(pointer, nil, mode, nil, nil) == SQLITE_OK else {
@@ -177,14 +183,14 @@ extension EmbeddedConnection {
         }
     }
 
-    /// Whether a table is there.
+    /// Returns whether a table exists.
     func hasTable(_ name: String) throws -> Bool {
         try Int.fetchOne(
             database, sql: "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?",
             arguments: [name]) != nil
     }
 
-    /// Whether a table has a column.
+    /// Returns whether a table has a column.
     func hasColumn(_ name: String, in table: String) throws -> Bool {
         try Int.fetchOne(
             database, sql: "SELECT 1 FROM pragma_table_info(?) WHERE name = ?",

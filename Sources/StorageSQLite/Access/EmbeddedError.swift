@@ -1,23 +1,23 @@
 import CSQLite
 import StorageSQL
 
-/// What SQLite answers where it does not do what it was asked.
+/// An error that SQLite returned.
 struct EmbeddedError: Error, Hashable, SQLFailure {
-    /// SQLite's code, of which the low byte is the primary one.
+    /// SQLite's extended result code; its low byte is the primary code.
     let extendedCode: Int32
-    /// What SQLite says of it.
+    /// SQLite's description of the error.
     let message: String
-    /// What was run.
+    /// The SQL text that failed, if it is known.
     let sql: String?
 
-    /// Without a message it is what SQLite says of the code itself.
+    /// Creates an error; without a message it gets SQLite's text for the code.
     init(_ extendedCode: Int32, _ message: String? = nil, sql: String? = nil) {
         self.extendedCode = extendedCode
         self.message = message ?? String(cString: sqlite3_errstr(extendedCode))
         self.sql = sql
     }
 
-    /// The code without what it says of the particular case.
+    /// The primary result code.
     var code: Int32 { extendedCode & 0xFF }
 }
 

@@ -2,12 +2,12 @@ import CSQLite
 import FoundationEssentials
 import StorageSQL
 
-/// A function of one text or blob and of a text, as long as it is registered.
+/// A SQL function of a value and a text, which lives as long as it is registered.
 private final class EmbeddedFunction {
     typealias Body = (_ value: SQLValue, _ text: String) throws -> SQLValue
 
     private let body: Body
-    /// What it threw first, of which SQLite keeps only the text.
+    /// The first error that the body threw; SQLite keeps only its text.
     private(set) var failure: (any Error)?
 
     init(_ body: @escaping Body) {
@@ -54,7 +54,7 @@ private final class EmbeddedFunction {
                 context, text, UInt64(text.utf8.count), transient, UInt8(SQLITE_UTF8))
         case .bytes(let bytes):
             Array(bytes).withUnsafeBytes { bytes in
-                // Without an address the value would be NULL.
+                // With a null address SQLite would bind NULL instead of an empty blob.
                 guard let address = bytes.baseAddress, !bytes.isEmpty else {
                     return sqlite3_result_zeroblob(context, 0)
                 }
@@ -65,9 +65,9 @@ private final class EmbeddedFunction {
 }
 
 extension EmbeddedConnection {
-    /// Runs `body`, whose statements may call `function` by a name, with a value and a text.
+    /// Runs `body`, whose statements may call `function` under `name`, with a value and a text.
     ///
-    /// - Throws: What `function` threw first, or what `body` throws.
+    /// - Throws: The first error that `function` threw, or else what `body` throws.
     func withFunction<Value>(
         named name: String, _ function: @escaping (SQLValue, String) throws -> SQLValue,
         _ body: () throws -> Value

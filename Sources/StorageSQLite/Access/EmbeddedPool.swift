@@ -2,12 +2,12 @@ import CSQLite
 import Dispatch
 import Synchronization
 
-/// The connections to one file: one that writes, and some that read what was committed last.
+/// The connections to one file: one writer, and some readers that see the last commit.
 ///
-/// Readers are opened when they are needed, and whoever finds none free waits for the next one.
-/// Each runs on a queue of its own, because it waits for the disk.
+/// Readers are opened on demand. A caller that finds none free waits for the next one. Each reader
+/// runs on a queue of its own, because reading blocks on the disk.
 final class EmbeddedPool: Sendable {
-    /// The file.
+    /// The path of the file.
     let path: String
     private let writer: GuardedConnection
     private let open: @Sendable () throws -> EmbeddedConnection
@@ -15,18 +15,18 @@ final class EmbeddedPool: Sendable {
 
     private struct Readers {
         var idle: [ReaderConnection] = []
-        /// Those that somebody has.
+        /// The readers that are in use.
         var out: [ReaderConnection] = []
-        /// How many may still be made.
+        /// The number of readers that may still be opened.
         var left: Int
         var waiting: [(number: Int, reader: CheckedContinuation<ReaderConnection?, Never>)] = []
         var number = 0
-        /// Readers of before are closed when they are given back.
+        /// Readers of an older generation are closed when they are given back.
         var generation = 0
         var isClosed = false
     }
 
-    /// The writer is the pool's alone from now on; `open` opens a connection that only reads.
+    /// Creates a pool that takes over `writer`; `open` opens a read-only connection.
     init(
         path: String, writer: sending EmbeddedConnection, maximumReaders: Int,
         open: @escaping @Sendable () throws -> EmbeddedConnection
@@ -37,14 +37,14 @@ final class EmbeddedPool: Sendable {
         readers = Mutex(Readers(left: max(1, maximumReaders)))
     }
 
-    /// Runs `body` on the connection that writes, outside of any transaction.
+    /// Runs `body` on the writing connection, outside of any transaction.
     func write<Value>(_ body: (EmbeddedConnection) throws -> Value) rethrows -> Value {
         try writer.use(body)
     }
 
-    /// Runs `body` on a connection that reads, which sees one commit all the while.
+    /// Runs `body` on a reading connection, which sees one commit from beginning to end.
     ///
-    /// - Throws: `CancellationError` if the task is cancelled, also while SQLite is at work.
+    /// - Throws: `CancellationError` if the task is cancelled, even while SQLite is at work.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (EmbeddedConnection) throws -> Value
     ) async throws -> Value {
@@ -65,7 +65,7 @@ final class EmbeddedPool: Sendable {
         }
     }
 
-    /// Has the readers that are free closed, and the others once they are.
+    /// Closes the idle readers now, and those in use when they are given back.
     func forgetReaders() {
         let idle = readers.withLock { readers in
             readers.generation += 1
@@ -76,8 +76,9 @@ final class EmbeddedPool: Sendable {
         for reader in idle { reader.close() }
     }
 
-    /// Closes all; whoever reads still does so to the end, which it waits for: the writer closes
-    /// last, and nobody has the file any more when this returns.
+    /// Closes all connections, after waiting for the reads that are still running.
+    ///
+    /// The writer closes last. When this returns, no connection has the file open.
     func close() {
         let (waiting, out) = readers.withLock { readers in
             readers.isClosed = true
@@ -90,7 +91,7 @@ final class EmbeddedPool: Sendable {
         writer.use { $0.close() }
     }
 
-    /// A reader that is free; `nil` once the pool is closed.
+    /// Returns a free reader, or `nil` once the pool is closed.
     private func reader() async throws -> ReaderConnection? {
         let number = readers.withLock { readers in
             readers.number += 1
@@ -136,7 +137,7 @@ final class EmbeddedPool: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// On the reader's queue, which closing waits for.
+    /// Takes a reader back; runs on the reader's queue, which `close()` waits for.
     private func giveBack(_ reader: ReaderConnection) {
         let (isOld, waiter, next) = readers.withLock { readers in
             let isOld = readers.isClosed || reader.generation != readers.generation
@@ -157,7 +158,7 @@ final class EmbeddedPool: Sendable {
     }
 }
 
-/// A connection that several threads use, one after the other.
+/// A connection that several threads use, one after the other, under a lock.
 private final class GuardedConnection: @unchecked Sendable {
     private let connection: EmbeddedConnection
     private let turn = Mutex(())
@@ -171,9 +172,9 @@ private final class GuardedConnection: @unchecked Sendable {
     }
 }
 
-/// A connection that reads, once somebody has used it, and the queue that it is used on.
+/// A reading connection, opened at its first use, with the queue that it is used on.
 ///
-/// The pool hands it to one at a time.
+/// The pool hands it to one caller at a time.
 private final class ReaderConnection: @unchecked Sendable {
     let generation: Int
     let queue = DispatchQueue(label: "belfry.reader")
@@ -191,7 +192,8 @@ private final class ReaderConnection: @unchecked Sendable {
         guard !isEnded else { throw EmbeddedError(SQLITE_MISUSE, "the connection is closed") }
         let connection = try self.connection ?? opening()
         self.connection = connection
-        // After the turn's end: whoever cancels it must not interrupt what was closed.
+        // This runs after the end of the turn, because a late cancellation must not interrupt a
+        // connection that is already closed.
         defer { if connection.isInsideTransaction { close() } }
         try turn.begin(on: connection)
         defer { turn.end(on: connection) }
@@ -207,7 +209,7 @@ private final class ReaderConnection: @unchecked Sendable {
         connection = nil
     }
 
-    /// Closes it once whoever reads has done so; nobody reads on it afterwards.
+    /// Closes the connection after the current read; later reads throw.
     func end() {
         queue.sync {
             isEnded = true
@@ -216,15 +218,15 @@ private final class ReaderConnection: @unchecked Sendable {
     }
 }
 
-/// One use of a reader, which another thread may end.
+/// One use of a reader, which another thread may cancel.
 final class ReaderTurn: Sendable {
     private struct State {
         var isCancelled = false
-        /// The connection, while it is used.
+        /// The connection's handle while it is in use.
         nonisolated(unsafe) var pointer: OpaquePointer?
     }
 
-    /// Operations of SQLite's machine: some milliseconds.
+    /// The number of SQLite's virtual machine operations between two checks: some milliseconds.
     private static let operationsBetweenLooks: Int32 = 100_000
 
     private let state = Mutex(State())
@@ -237,7 +239,8 @@ final class ReaderTurn: Sendable {
             return state.isCancelled
         }
         connection.turn = self
-        // Where an interruption comes just before a statement begins, SQLite forgets it.
+        // SQLite forgets an interruption that comes just before a statement begins, so the progress
+        // handler checks as well.
         sqlite3_progress_handler(
             connection.pointer, Self.operationsBetweenLooks,
             { place in
@@ -257,7 +260,7 @@ final class ReaderTurn: Sendable {
         state.withLock { $0.pointer = nil }
     }
 
-    /// Has SQLite give up what it is at, and the connection refuse what comes.
+    /// Interrupts the running statement, and lets the connection refuse later ones.
     func cancel() {
         state.withLock { state in
             state.isCancelled = true

@@ -6,16 +6,16 @@ import StorageSQL
 final class EmbeddedStatement: SQLStatement {
     let pointer: OpaquePointer
     let sql: String
-    /// A statement that its connection keeps must not keep the connection.
+    /// Unowned, because the connection keeps prepared statements and a reference would be a cycle.
     private unowned let connection: EmbeddedConnection
-    /// The names of the columns, once they were asked for.
+    /// The names of the columns, once they were read.
     private var names: ColumnNames?
-    /// How often it was run: who reads the rows of one run must not end the next.
+    /// The number of executions; with it the rows of an old run do not reset a later one.
     var runs = 0
 
     /// Prepares one statement; `keeping` says that it will be run often.
     ///
-    /// - Throws: ``EmbeddedError``.
+    /// - Throws: ``EmbeddedError``, also if `sql` contains no statement or several.
     init(_ sql: String, keeping: Bool, on connection: EmbeddedConnection) throws {
         try connection.check(sql)
         var prepared: OpaquePointer?
@@ -27,7 +27,7 @@ final class EmbeddedStatement: SQLStatement {
             return (code, left.allSatisfy { $0.isWhitespace || $0 == ";" })
         }
         guard code == SQLITE_OK else { throw connection.failure(sql) }
-        // SQLite says nothing of what it leaves out.
+        // SQLite silently ignores what follows the first statement.
         guard isAlone else {
             sqlite3_finalize(prepared)
             throw EmbeddedError(SQLITE_MISUSE, "there are several statements", sql: sql)
@@ -58,7 +58,7 @@ final class EmbeddedStatement: SQLStatement {
         return EmbeddedRows(of: self)
     }
 
-    /// Goes to the next row; says whether there is one.
+    /// Advances to the next row; returns `false` if there is none.
     func step() throws -> Bool {
         switch sqlite3_step(pointer) {
         case SQLITE_ROW: return true
@@ -67,7 +67,7 @@ final class EmbeddedStatement: SQLStatement {
         }
     }
 
-    /// The columns' names, which may be others once the schema has changed.
+    /// Returns the columns' names, which may change after a change of the schema.
     func columnNames() -> ColumnNames {
         let count = Int(sqlite3_column_count(pointer))
         if let names, names.names.count == count { return names }
@@ -81,7 +81,7 @@ final class EmbeddedStatement: SQLStatement {
 
     private func begin(_ arguments: [SQLValue]) throws {
         try connection.check(sql)
-        // It repeats how the last execution ended, which was said already.
+        // The result repeats the error of the last execution, which was reported already.
         sqlite3_reset(pointer)
         runs += 1
         guard arguments.count == Int(sqlite3_bind_parameter_count(pointer)) else {
@@ -96,14 +96,14 @@ final class EmbeddedStatement: SQLStatement {
     private static func bind(
         _ value: SQLValue, to pointer: OpaquePointer, at index: Int32
     ) -> Int32 {
-        // SQLite copies what it is told may go.
+        // SQLITE_TRANSIENT: SQLite makes its own copy of the value.
         let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         switch value {
         case .integer(let number): return sqlite3_bind_int64(pointer, index, number)
         case .real(let number): return sqlite3_bind_double(pointer, index, number)
         case .null: return sqlite3_bind_null(pointer, index)
         case .text(var text):
-            // Without an address the value would be NULL.
+            // With a null address SQLite would bind NULL instead of an empty text.
             if text.isEmpty { return sqlite3_bind_text(pointer, index, "", 0, transient) }
             return text.withUTF8 { bytes in
                 bytes.withMemoryRebound(to: CChar.self) { characters in
@@ -124,7 +124,7 @@ final class EmbeddedStatement: SQLStatement {
     }
 }
 
-/// The rows of a statement that is being stepped through; they end with it.
+/// The rows of a statement that is being executed; they are valid until its next execution.
 final class EmbeddedRows: SQLRows {
     let names: ColumnNames
     private let statement: EmbeddedStatement
@@ -139,7 +139,7 @@ final class EmbeddedRows: SQLRows {
         names = statement.columnNames()
     }
 
-    /// A statement that is not at its end keeps what it has read from being forgotten.
+    /// An execution that is not at its end keeps a read snapshot open, so it is reset here.
     deinit { if !isDone, statement.runs == run { sqlite3_reset(pointer) } }
 
     func next() throws -> Bool {

@@ -4,9 +4,9 @@ import Migrations
 package import Storage
 package import StorageSQL
 
-/// A SQLite file as an end of a move.
+/// A SQLite file as one end of a move.
 package final class EmbeddedMoveEnd: MoveEnd {
-    /// Whether a file is made where there is none.
+    /// The end's role; only a target's file is created if it does not exist.
     package enum Role: Sendable {
         case source, target
     }
@@ -16,12 +16,12 @@ package final class EmbeddedMoveEnd: MoveEnd {
     private let connection: EmbeddedConnection
     private var isOpen = true
 
-    /// Takes the file at `path`, which is at the newest version of the schema.
+    /// Opens and locks the file at `path`, whose schema must be at the newest version.
     ///
-    /// It blocks: on the check of the file's pages, as a start does.
+    /// It blocks while the file's pages are checked, as at a start.
     ///
-    /// - Throws: ``StorageError`` if another process has it, there is none, it is damaged, or of
-    ///   another version.
+    /// - Throws: ``StorageError`` if another process has locked the file, or the file is missing,
+    ///   damaged or of another version.
     package init(_ path: String, as role: Role) throws {
         let path = try StorePlace.resolve(path)
         let isThere = FileManager.default.fileExists(atPath: path)
@@ -31,7 +31,7 @@ package final class EmbeddedMoveEnd: MoveEnd {
         do {
             var settings = StoreSettings()
             settings.creation = role == .target ? .whenMissing : .never
-            // The file is moved as it is, and not written anew before.
+            // The file is moved as it is, so it is not rewritten to get page checksums.
             settings.sealedBytes = 0
             var connections = StoreConnections(path: path, settings: settings, lock: lock)
             connections.admitsMoved = true
@@ -48,7 +48,8 @@ package final class EmbeddedMoveEnd: MoveEnd {
         }
     }
 
-    /// A move migrates nothing: the file stays what it was if the move is refused.
+    /// Refuses a file of another version: a move does not migrate, so a refused move changes
+    /// nothing.
     private static func checkVersion(_ connections: StoreConnections) throws {
         let path = connections.path
         let version = try connections.inspect { try StoreSchema.version($0, path: path) }
@@ -108,7 +109,7 @@ package final class EmbeddedMoveEnd: MoveEnd {
     }
 
     package func releaseIdentity() throws {
-        // In this order: a witness is missed in a file that says that it has one.
+        // The order matters: a file that says it has a witness is refused without one.
         try write { db in try db.execute(sql: "UPDATE store SET isWitnessed = 0") }
         let witness = place + StoreWitness.ending
         if FileManager.default.fileExists(atPath: witness) {
@@ -125,7 +126,7 @@ package final class EmbeddedMoveEnd: MoveEnd {
 
     package func end() async { close() }
 
-    /// The file alone holds everything then.
+    /// Closes the file after a checkpoint, so that the file alone holds everything.
     private func close() {
         guard isOpen else { return }
         isOpen = false

@@ -3,10 +3,10 @@ import Glibc
 import Storage
 import Synchronization
 
-/// Knows whether the disk has less room than what is kept for settling.
+/// Watches whether the disk has less free space than the reserve that is kept for settling.
 ///
-/// The file system is asked at most every few appends: it answers in a microsecond, but need not be
-/// asked ten thousand times a second.
+/// The file system is asked only once every 64 appends. The call takes a microsecond, but there may
+/// be ten thousand appends a second.
 final class DiskReserve: Sendable {
     private let path: String
     private let reserve: UInt64
@@ -18,9 +18,9 @@ final class DiskReserve: Sendable {
         self.reserve = reserve
     }
 
-    /// Checks that an append may use more room.
+    /// Checks that an append may use more disk space.
     ///
-    /// - Throws: ``StorageError/noRoom(_:)`` if the reserve is reached.
+    /// - Throws: ``StorageError/noRoom(_:)`` if less than the reserve is free.
     func check() throws(StorageError) {
         guard reserve > 0 else { return }
         let count = appends.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -30,7 +30,7 @@ final class DiskReserve: Sendable {
         if isShort.load(ordering: .relaxed) { throw .noRoom(reason) }
     }
 
-    /// Why appends are refused at this moment; `nil` if they are not.
+    /// The reason why appends are refused now; `nil` if they are not.
     var shortage: String? {
         guard reserve > 0, let free = freeBytes, free < reserve else { return nil }
         return reason
@@ -40,14 +40,14 @@ final class DiskReserve: Sendable {
         "less than \(reserve) bytes are free on the disk of \(path)"
     }
 
-    /// The room on the disk; `nil` if it cannot be told.
+    /// The free bytes on the disk; `nil` if they cannot be read.
     var freeBytes: UInt64? {
         var answer = statvfs()
         guard statvfs(path, &answer) == 0 else { return nil }
         return UInt64(answer.f_bavail) * UInt64(answer.f_frsize)
     }
 
-    /// How many more files the disk holds; `nil` if it cannot be told, or has no such bound.
+    /// The number of files that the disk can still hold; `nil` if it is unknown or unlimited.
     var freeFiles: UInt64? {
         var answer = statvfs()
         guard statvfs(path, &answer) == 0, answer.f_files > 0 else { return nil }

@@ -6,21 +6,21 @@ import Storage
 extension StorageError {
     /// What a failure of SQLite means for the store.
     enum Verdict {
-        /// The disk is full: nothing was written, and it may work again later.
+        /// The disk is full: nothing was written, and a later attempt may work.
         case noRoom
         /// Another connection is in the way: nothing was written.
         case busy
-        /// What is on the disk is unknown, or damaged: no more writing.
+        /// The content of the disk is unknown or damaged: nothing more may be written.
         case fatal
-        /// A statement was refused; the transaction goes on without it.
+        /// A statement was refused; the transaction continues without it.
         case refused
     }
 
-    /// Judges a failure of SQLite.
+    /// Judges an error of SQLite.
     ///
-    /// A failed write or fsync is fatal even if a second attempt would succeed: the kernel forgets
-    /// the pages that it could not write. Only a full disk is a state that passes, and growing the
-    /// shared memory file (`SQLITE_IOERR_SHMSIZE`) fails for no other reason.
+    /// A failed write or fsync is fatal even if a second attempt would succeed, because the kernel
+    /// forgets the pages that it could not write. Only a full disk is temporary. Growing the shared
+    /// memory file (`SQLITE_IOERR_SHMSIZE`) fails for no other reason.
     static func verdict(on error: EmbeddedError) -> Verdict {
         if error.extendedCode == EmbeddedError.sharedMemorySize { return .noRoom }
         return switch error.code {
@@ -33,7 +33,8 @@ extension StorageError {
         }
     }
 
-    /// The error that a caller gets for a failure of SQLite; other errors stay what they are.
+    /// Returns the error that a caller gets for an error of SQLite; other errors are returned
+    /// unchanged.
     static func translate(_ error: any Error, path: String) -> any Error {
         guard let error = error as? EmbeddedError else { return error }
         let reason = "\(error.extendedCode) \(error.message)\(error.syncCause)"
@@ -50,7 +51,7 @@ extension StorageError {
         }
     }
 
-    /// The error of somebody who could not open the file at `path`.
+    /// Returns the error that a caller gets if the file at `path` could not be opened.
     static func opening(_ path: String, failed error: any Error) -> any Error {
         if error is CocoaError {
             return StorageError.inaccessible(path: path, reason: error.systemReason)
@@ -68,17 +69,20 @@ extension StorageError {
         return StorageError.damaged(path: path, reason: reason)
     }
 
-    /// A file that was named and is something else: nothing of Belfry's is damaged then.
+    /// Returns the error for a file that is not a store; it does not report damage.
     static func noStore(_ path: String, _ reason: String) -> StorageError {
         .inaccessible(path: path, reason: "it is no store of Belfry: \(reason)")
     }
 
-    /// What does not begin as SQLite's files do: a text, or a store whose beginning is gone.
+    /// Returns the error for a file without SQLite's header: another file, or a store that lost its
+    /// beginning.
     static func notSQLite(_ path: String) -> StorageError {
         noStore(path, "it does not begin as an SQLite file; if it was one, restore a backup")
     }
 
-    /// What a failed call of the system means for a start, which waits where there is no room.
+    /// Returns the error for a failed system call at a start.
+    ///
+    /// If there is no space left, it is ``StorageError/noRoom(_:)``, after which a start waits.
     static func failed(_ path: String, _ what: String, _ code: Int32) -> StorageError {
         let cause = "\(what): \(String(cString: strerror(code)))"
         guard code == ENOSPC || code == EDQUOT else {
@@ -87,9 +91,10 @@ extension StorageError {
         return .noRoom("\(path): \(cause)")
     }
 
-    /// The file at `path`, or one beside it, that is there and cannot be written by this process.
+    /// Returns an error for the first of the file, its log and its shared memory that is not
+    /// writable.
     ///
-    /// None is opened to find out: closing it again would lose SQLite's locks of it.
+    /// No file is opened for this check: closing it again would release SQLite's POSIX locks of it.
     private static func barred(_ path: String) -> StorageError? {
         for name in ["", "-wal", "-shm"].map({ path + $0 }) {
             var found = stat()
@@ -104,7 +109,7 @@ extension StorageError {
         return nil
     }
 
-    /// Why a file that need not be damaged cannot be used.
+    /// Returns why a file that need not be damaged cannot be used.
     private static func cause(of error: EmbeddedError, at path: String) -> String {
         switch error.code {
         case SQLITE_CANTOPEN:
@@ -133,12 +138,12 @@ extension StorageError {
 }
 
 extension EmbeddedError {
-    /// Whether it may be that a file cannot be opened, or not be written.
+    /// Whether missing permissions may be the cause.
     var mayBeBarred: Bool {
         [SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM].contains(code)
     }
 
-    /// What the system said where a sync failed; SQLite does not repeat it.
+    /// The system's error of a failed sync, which SQLite does not report itself.
     var syncCause: String {
         let cause = belfry_sqlite_sync_error()
         guard extendedCode == Self.failedSync, cause != 0 else { return "" }
@@ -147,15 +152,15 @@ extension EmbeddedError {
             + (isFull ? "; make room on the disk, then start again" : "")
     }
 
-    /// Whether a page does not hold what was written.
+    /// Whether a page does not contain what was written.
     var isDamage: Bool {
         [SQLITE_CORRUPT, SQLITE_NOTADB].contains(code) || isWrongChecksum
     }
 
-    /// Whether a page that was read does not have its checksum.
+    /// Whether a page that was read does not match its checksum.
     var isWrongChecksum: Bool { extendedCode == Self.wrongChecksum }
 
-    /// SQLITE_IOERR_DATA, which nothing but the layer of checksums answers.
+    /// SQLITE_IOERR_DATA, which only Belfry's checksum layer (the VFS) returns.
     private static let wrongChecksum: Int32 = SQLITE_IOERR | 32 << 8
     /// SQLITE_IOERR_FSYNC.
     private static let failedSync: Int32 = SQLITE_IOERR | 4 << 8

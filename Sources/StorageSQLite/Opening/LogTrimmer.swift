@@ -4,11 +4,11 @@ import Glibc
 import Storage
 import StorageSQL
 
-/// Does every checkpoint, and keeps the write-ahead log bounded.
+/// Runs all checkpoints, and keeps the write-ahead log bounded.
 ///
-/// SQLite's own checkpoints are off: they keep a failed sync to themselves, and after it a later
-/// one would seem to succeed, and let go of frames that are not in the file. It belongs to the
-/// writer's thread.
+/// SQLite's automatic checkpoints are off, because they do not report a failed sync. A later
+/// checkpoint would then seem to succeed, and drop frames that are not in the file. The value
+/// belongs to the writer's thread.
 struct LogTrimmer: ~Copyable {
     private static let commitsBetweenLooks = 32
 
@@ -39,16 +39,15 @@ struct LogTrimmer: ~Copyable {
         pool.write { belfry_sqlite_unwatch_wal($0.pointer, watch) }
     }
 
-    /// The frames of the write-ahead log up to the last commit.
+    /// The number of frames of the write-ahead log up to the last commit.
     var frames: Int { watch.map { Int(belfry_wal_frames($0)) } ?? 0 }
 
-    /// Copies what was committed into the file when it has become much, and now and then looks
-    /// whether the write-ahead log has outgrown its bound.
+    /// Checkpoints if enough was committed, and sometimes checks the write-ahead log's size.
     ///
-    /// The writer does nothing else meanwhile: while several containers write, a checkpoint copies
-    /// less at a time.
+    /// The writer is blocked meanwhile, so a checkpoint copies less at a time while several
+    /// containers write.
     ///
-    /// - Throws: `EmbeddedError` if a checkpoint failed so that it is unknown what is on the disk.
+    /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now.
     mutating func afterCommit(isContended: Bool) throws {
         let most = isContended ? pages.besideOthers : pages.alone
         if isCheckpointDue(after: most) { _ = try checkpoint(.passive) }
@@ -59,7 +58,9 @@ struct LogTrimmer: ~Copyable {
         if size > bound { try startAnew(size) }
     }
 
-    /// As SQLite would, except that a reader in the way does not make every commit try again.
+    /// Returns whether a checkpoint is due, by SQLite's own rule.
+    ///
+    /// Unlike SQLite, it does not retry at every commit while a reader is in the way.
     private mutating func isCheckpointDue(after pages: Int) -> Bool {
         guard pages > 0, let watch else { return false }
         let frames = Int(belfry_wal_frames(watch))
@@ -69,8 +70,10 @@ struct LogTrimmer: ~Copyable {
         return true
     }
 
-    /// New readers then read the file itself; those that read the log already are waited for: up to
-    /// 100 ms, or a second once it is four times too large, and ever more seldom while they stay.
+    /// Truncates the log, after which new readers read the file itself.
+    ///
+    /// It waits for the readers that use the log: up to 100 ms, or up to a second once the log is
+    /// four times too large. While such readers remain, the attempts become rarer.
     private mutating func startAnew(_ size: Int) throws {
         guard pace.isDue(at: .now) else { return }
         CrashPoint.checkpoint.reach()
@@ -87,15 +90,15 @@ struct LogTrimmer: ~Copyable {
         pace.ended(at: .now, isDone: try checkpoint(.truncate))
     }
 
-    /// Says whether it was done; what passes is tried again with the next.
+    /// Runs a checkpoint; returns `false` if a passing obstacle prevented it.
     private func checkpoint(_ kind: EmbeddedConnection.CheckpointKind) throws -> Bool {
         spool?.copyBeforeCheckpoint(frames)
         return try pool.write { try Self.checkpoint(kind, of: $0) }
     }
 
-    /// Checkpoints; says whether it was done, or a reader or a full disk was in the way.
+    /// Runs a checkpoint; returns `false` if a reader or a full disk prevented it.
     ///
-    /// - Throws: `EmbeddedError` if it failed so that it is unknown what is on the disk.
+    /// - Throws: `EmbeddedError` if it failed and the state of the disk is unknown now.
     static func checkpoint(
         _ kind: EmbeddedConnection.CheckpointKind, of db: EmbeddedConnection
     ) throws -> Bool {
@@ -107,17 +110,17 @@ struct LogTrimmer: ~Copyable {
         }
     }
 
-    /// The size of a file in bytes; 0 if there is none.
+    /// Returns the size of a file in bytes, or 0 if there is none.
     static func size(of path: String) -> Int {
         var answer = stat()
         return stat(path, &answer) == 0 ? Int(answer.st_size) : 0
     }
 }
 
-/// When the writer may wait for readers again.
+/// Decides when the writer may wait for readers again.
 ///
-/// A copy, or a check, reads for minutes, and the writer must not spend them waiting: an attempt
-/// that failed doubles the pause, which counts from its end.
+/// A copy or a check may read for minutes, and the writer must not spend them waiting. So a failed
+/// attempt doubles the pause, which is counted from the attempt's end.
 struct TrimmingPace: Sendable {
     static let least = Duration.milliseconds(250)
     static let most = Duration.seconds(32)

@@ -2,13 +2,14 @@ import Storage
 import StorageSQL
 
 extension StoreConnections {
-    /// Whether a file is part of a move; after a crash its write-ahead log says it, and its header
-    /// does not yet.
+    /// Returns whether a file is part of a move.
+    ///
+    /// After a crash, the mark may be only in the write-ahead log and not in the file's header yet.
     static func isMoved(_ db: EmbeddedConnection) throws -> Bool {
         try Int32.fetchOne(db.database, sql: "PRAGMA application_id") == StoreSchema.movedID
     }
 
-    /// Why no relay may have a file that is part of a move.
+    /// Returns the error for a file that is part of a move, which no relay may open.
     func movedRefusal() -> StorageError {
         let found = try? inspect { try MoveMark.find(in: $0.database) }
         guard let mark = found ?? nil else {

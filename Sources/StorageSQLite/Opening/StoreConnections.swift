@@ -5,17 +5,17 @@ import RelayModel
 import Storage
 import StorageSQL
 
-/// Opens the connections to a database file, and makes sure of the settings that promises rest on.
+/// Opens the connections to a database file, and enforces the settings that its guarantees need.
 struct StoreConnections {
     let path: String
     let settings: StoreSettings
-    /// Whoever writes has it.
+    /// The lock of the file; a writer has it.
     var lock: StoreLock?
-    /// Gets what is committed before the write-ahead log lets go of it.
+    /// Receives the committed frames before they are dropped from the write-ahead log.
     var spool: LogSpool?
-    /// Whether a file may be opened that is being moved, or was.
+    /// Whether a file may be opened that is being moved or was moved.
     var admitsMoved = false
-    /// What a store is called that is about to take the place of another.
+    /// The suffix of a restored store that is about to replace another one.
     static let restoredEnding = ".restored"
 
     init(
@@ -27,10 +27,10 @@ struct StoreConnections {
         self.lock = lock
     }
 
-    /// One writer and a pool of readers; the writer is durable when this returns.
+    /// Opens one durable writer and creates a pool of readers.
     ///
-    /// With `synchronous` at NORMAL a power cut loses acknowledged commits: FULL is set, and read
-    /// back.
+    /// With `synchronous` at NORMAL, a power cut would lose acknowledged commits. So it is set to
+    /// FULL, and read back.
     func openPool() throws -> EmbeddedPool {
         let db = try openConnection()
         try db.execute(sql: "PRAGMA journal_mode = WAL")
@@ -54,9 +54,11 @@ struct StoreConnections {
         }
     }
 
-    /// Checks the file and brings its schema up to date over one connection of its own.
+    /// Checks the file and brings its schema up to date, over one connection of its own.
     ///
-    /// It folds the write-ahead log of a crash into the file.
+    /// It also checkpoints the write-ahead log that a crash left.
+    ///
+    /// - Returns: The names of the migrations that were applied.
     func prepare(_ schema: StoreSchema) throws -> [String] {
         let known = try StoreWitness.record(of: path)
         try checkPresence(known)
@@ -69,7 +71,7 @@ struct StoreConnections {
         defer { db.close() }
         _ = try StoreSchema.version(db, path: path)
         if !admitsMoved, try Self.isMoved(db) { throw movedRefusal() }
-        // Nothing was written yet, and a log of another file was not folded into this one.
+        // Up to here nothing was written, and no log of another file was folded into this one.
         if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
         try checkPages(db)
         try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
@@ -77,30 +79,33 @@ struct StoreConnections {
         let applied = try schema.apply(to: db, path: path)
         try seal(db)
         try Self.fold(db, after: spool)
-        // The next log has a salt of its own, also if the process dies before it is noted.
+        // Noted before the log is removed: the next log has a new salt, and the process may die
+        // before it notes that one.
         do {
             if let known { try StoreWitness(of: path).noteFolding(after: known) }
         } catch {
-            // After a write that failed nothing more is done to the file and its log.
+            // After a failed write, the file and its log are not touched any more.
             _ = belfry_sqlite_fold_at_close(db.pointer, 0)
             throw error
         }
         return applied
     }
 
-    /// Folds the write-ahead log into the file, and lets SQLite remove it when the file is closed.
+    /// Checkpoints the write-ahead log, and lets SQLite remove it when the file is closed.
     ///
-    /// Not left to the closing of the connection, which keeps a failed sync to itself.
+    /// This is not left to the closing of the connection, which does not report a failed sync.
     ///
-    /// - Throws: `EmbeddedError` if it is unknown afterwards what is on the disk.
+    /// - Throws: `EmbeddedError` if the state of the disk is unknown afterwards.
     static func fold(_ db: EmbeddedConnection, after spool: LogSpool?) throws {
         spool?.copyWhole()
         guard try LogTrimmer.checkpoint(.truncate, of: db) else { return }
         _ = belfry_sqlite_fold_at_close(db.pointer, 1)
     }
 
-    /// SQLite would take the write-ahead log up to its first broken frame, and say nothing of what
-    /// comes after it and was acknowledged.
+    /// Refuses a write-ahead log that belongs to another file or has a broken frame.
+    ///
+    /// SQLite would silently read the log up to the first broken frame, and lose the acknowledged
+    /// commits after it.
     private func checkLog(_ known: WitnessRecord?) throws {
         if let known, let salt = StoreWitness.salt(ofLogOf: path),
             !StoreWitness.isOwn(salt, after: known)
@@ -121,7 +126,8 @@ struct StoreConnections {
         }
     }
 
-    /// A file that was there is not made anew, and a new one only if that was asked for.
+    /// Refuses to replace a store that was here before, and creates one only if the settings ask
+    /// for it.
     private func checkPresence(_ known: WitnessRecord?) throws {
         guard LogTrimmer.size(of: path) == 0 else { return }
         guard FileIdentity(path: path + Self.restoredEnding) == nil else {
@@ -157,8 +163,8 @@ struct StoreConnections {
         }
     }
 
-    /// Gives the pages checksums, if they have none and the file is not too large to be written
-    /// anew at a start.
+    /// Rewrites the file with page checksums, if it has none and is small enough to be rewritten at
+    /// a start.
     private func seal(_ db: EmbeddedConnection) throws {
         let size = UInt64(LogTrimmer.size(of: path))
         guard belfry_sqlite_is_sealed(db.pointer) == 0,
@@ -167,12 +173,13 @@ struct StoreConnections {
         do {
             try db.execute(sql: "VACUUM")
         } catch let error as EmbeddedError where StorageError.verdict(on: error) != .fatal {
-            // Without room for it the file stays as it was.
+            // Without enough disk space the file stays as it was.
         }
     }
 
-    /// The file holds secrets: a new one is for its owner alone, whatever the umask says, and the
-    /// files beside it inherit that.
+    /// Creates the file with mode 0600 whatever the umask is, because it holds secrets.
+    ///
+    /// The files beside it inherit the mode.
     private func createForOwnerOnly() throws(StorageError) {
         let created = Glibc.open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard created >= 0 else {
@@ -183,7 +190,7 @@ struct StoreConnections {
         close(created)
     }
 
-    /// One connection, with the settings that every connection has.
+    /// Opens one connection with the settings that every connection has.
     func openConnection(isReadOnly: Bool = false) throws -> EmbeddedConnection {
         guard Self.isGuarded else {
             throw StorageError.unsafeSetting(name: "vfs", wanted: "belfry", found: "unix")
@@ -201,8 +208,8 @@ struct StoreConnections {
 
     /// Reads a file without changing it.
     ///
-    /// The header is left to SQLite: the file may be open in this process, which would lose its
-    /// locks if somebody else here closed a descriptor of it.
+    /// It does not read the header itself. The file may be open in this process, and closing
+    /// another descriptor of it would release SQLite's POSIX locks.
     func inspect<Value>(_ read: (EmbeddedConnection) throws -> Value) throws -> Value {
         try inspectOutsideTransaction { db in try db.inTransaction(.deferred) { try read(db) } }
     }
@@ -216,21 +223,21 @@ struct StoreConnections {
         return try read(db)
     }
 
-    /// The layer that compares the checksums of pages, below every connection.
+    /// Whether the checksum layer (a VFS) is in place below every connection.
     private static let isGuarded = belfry_sqlite_guard_pages() == 1
 
     private func harden(_ db: EmbeddedConnection) throws {
-        // For a file that is made or written anew; another stays as it is.
+        // This affects only files that are created or rewritten; others stay as they are.
         _ = belfry_sqlite_reserve_trailers(db.pointer)
         guard belfry_sqlite_defend(db.pointer, 1) == 1 else {
             throw StorageError.unsafeSetting(name: "DEFENSIVE", wanted: "1", found: "0")
         }
-        // Whoever closes last, for example after a failed write, must not write once more.
+        // A connection that closes last, for example after a failed write, must not write again.
         guard belfry_sqlite_fold_at_close(db.pointer, 0) == 0 else {
             throw StorageError.unsafeSetting(name: "NO_CKPT_ON_CLOSE", wanted: "1", found: "0")
         }
         try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
-        // A file that is none of SQLite's is found out here, and not by whoever reads first.
+        // Finds out here, and not at the first read, that a file is not a SQLite file.
         try db.execute(sql: "SELECT 1 FROM sqlite_schema LIMIT 1")
     }
 
@@ -238,7 +245,7 @@ struct StoreConnections {
         try db.execute(sql: "PRAGMA synchronous = FULL")
     }
 
-    /// Refuses a writer whose settings are not those that promises rest on.
+    /// Refuses a writer whose settings differ from those that the guarantees need.
     func readBack(_ db: EmbeddedConnection) throws {
         let wanted = [
             ("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"),
@@ -252,7 +259,7 @@ struct StoreConnections {
         }
     }
 
-    /// Any SQLite file would be turned into WAL mode; a look at the header comes before.
+    /// Checks the header before SQLite turns an arbitrary SQLite file into WAL mode.
     private func checkHeader() throws {
         guard LogTrimmer.size(of: path) > 0 else { return }
         guard let header = try lock.map({ try $0.header(100) }) ?? unlockedHeader(),
@@ -261,7 +268,8 @@ struct StoreConnections {
             lock?.withdraw()
             throw StorageError.notSQLite(path)
         }
-        // Before SQLite reads a log that lies beside it, and belongs to the file it replaced.
+        // This comes before SQLite reads a log beside the file that belongs to the file it
+        // replaced.
         let application = header[68..<72].reduce(Int32(0)) { $0 << 8 | Int32($1) }
         if application == StoreSchema.backupID {
             throw StorageError.inaccessible(

@@ -4,11 +4,12 @@ import Glibc
 import Storage
 import Synchronization
 
-/// Where a store's file really is: a symbolic link is another name, and not another store.
+/// Finds where a store's file really is: a symbolic link is another name of the same store.
 enum StorePlace {
-    /// The path of the file itself, behind all links; also of one that is not there yet.
+    /// Returns the path of the file itself, behind all links; the file need not exist yet.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it is a link that leads nowhere.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if it is a link whose target does not
+    ///   exist.
     static func resolve(_ path: String) throws(StorageError) -> String {
         if let real = realPath(path) { return real }
         var found = stat()
@@ -27,11 +28,11 @@ enum StorePlace {
     }
 }
 
-/// Which file it is, whatever its names are.
+/// The identity of a file, whatever its names are.
 struct FileIdentity: Sendable, Hashable {
     let device: UInt64
     let inode: UInt64
-    /// How many names it has.
+    /// The number of its names (hard links).
     let names: Int
     private let kind: UInt32
 
@@ -42,36 +43,36 @@ struct FileIdentity: Sendable, Hashable {
         kind = found.st_mode & S_IFMT
     }
 
-    /// Whether it is a file with contents.
+    /// Whether it is a regular file.
     var isRegular: Bool { kind == S_IFREG }
 
-    /// What it is instead, for people.
+    /// What it is instead of a regular file, for messages.
     var oddity: String { kind == S_IFDIR ? "it is a directory" : "it is no regular file" }
 
-    /// The file at `path`; `nil` if there is none.
+    /// Finds the file at `path`; `nil` if there is none.
     init?(path: String) {
         var found = stat()
         guard stat(path, &found) == 0 else { return nil }
         self.init(found)
     }
 
-    /// Whether it is the same file, however many names it has by now.
+    /// Returns whether both are the same file; the number of names may differ.
     func isSame(as other: FileIdentity) -> Bool {
         (device, inode) == (other.device, other.inode)
     }
 }
 
-/// Exclusive locks of a database file, so that one process only writes to it.
+/// Exclusive locks of a database file, so that only one process writes to it.
 ///
-/// SQLite alone would let a second process in. Two connections of which one checkpoints while the
-/// other commits can damage a file with SQLite before 3.51.3; and two relays would deliver twice.
-/// The kernel releases the locks when the process ends, however it ends.
+/// SQLite alone would let a second process in. With SQLite before 3.51.3, two connections can
+/// damage a file if one checkpoints while the other commits. And two relays would deliver
+/// everything twice. The kernel releases the locks when the process ends, however it ends.
 ///
-/// There are two: of `<file>.lock`, which says who has it, also while there is no file yet; and of
-/// the file itself, which holds whatever name somebody else uses for it. Locks of `flock` and those
-/// of SQLite do not know of each other. But SQLite's are lost when the process closes any
-/// descriptor of the file: so the one here is closed after SQLite's, and nobody here opens
-/// another meanwhile.
+/// There are two locks. The lock of `<file>.lock` says who has the store, even while there is no
+/// file yet. The lock of the file itself holds whatever name another process uses for the file.
+/// Locks of `flock` and SQLite's own locks do not affect each other. But the process loses SQLite's
+/// locks when it closes any descriptor of the file. So this descriptor is closed after SQLite's,
+/// and no code in this process may open another one meanwhile.
 final class StoreLock: Sendable {
     private struct Held {
         var lock: Int32
@@ -79,17 +80,18 @@ final class StoreLock: Sendable {
     }
 
     let path: String
-    /// What stood in the lock file before: the process that had the lock last, and what it signed.
+    /// The former content of the lock file: the process ID of the last holder, and the word that it
+    /// signed.
     let before: String
-    /// Whether there was no lock file before.
+    /// Whether the lock file did not exist before.
     private let isNew: Bool
     private let held: Mutex<Held?>
 
-    /// Takes the lock of the database at `path`, and of the file if it is there.
+    /// Takes the lock of the database at `path`, and of the file itself if it exists.
     ///
-    /// - Throws: ``StorageError/locked(path:holder:)`` if somebody has it, and
+    /// - Throws: ``StorageError/locked(path:holder:)`` if another process has a lock, and
     ///   ``StorageError/inaccessible(path:reason:)`` if a file cannot be opened, has two names, or
-    ///   is none.
+    ///   is not a regular file.
     init(databasePath path: String) throws(StorageError) {
         self.path = path
         let lockPath = path + ".lock"
@@ -118,14 +120,18 @@ final class StoreLock: Sendable {
         sign(nil)
     }
 
-    /// Takes the lock file away if there was none before: what it stands beside is no store, and
-    /// whoever mistyped a name finds nothing new beside their own file.
+    /// Removes the lock file if this process created it.
+    ///
+    /// It is for a path that turns out not to be a store: after a mistyped name, no new file stays
+    /// beside the user's own.
     func withdraw() {
         if isNew { unlink(path + ".lock") }
     }
 
-    /// Refuses what is no file in the place of one: opening a pipe waits for whoever writes to it,
-    /// and nothing is made beside a folder.
+    /// Refuses anything other than a regular file at the paths of the store.
+    ///
+    /// Opening a pipe would block until a process writes to it, and no file is created beside a
+    /// directory.
     private static func checkFiles(beside path: String) throws(StorageError) {
         for ending in ["", ".lock", StoreWitness.ending, "-wal", "-shm"] {
             guard let found = FileIdentity(path: path + ending), !found.isRegular else { continue }
@@ -133,14 +139,15 @@ final class StoreLock: Sendable {
         }
     }
 
-    /// Writes into the lock file who has it, and a word by which whoever has it next can tell that
-    /// nobody had it between.
+    /// Writes this process's ID and `word` into the lock file.
+    ///
+    /// If the next holder finds the word, no other process had the lock in between.
     func sign(_ word: String?) {
         let text = Array(("\(getpid())\n" + (word.map { "\($0)\n" } ?? "")).utf8)
         held.withLock { held in
             guard let lock = held?.lock else { return }
             if ftruncate(lock, 0) == 0 { _ = pwrite(lock, text, text.count, 0) }
-            // A power cut must not bring back the word of one who had it before.
+            // A power cut must not bring back the word of an earlier holder.
             if word != nil || before.contains("-") { _ = fsync(lock) }
         }
     }
@@ -149,9 +156,9 @@ final class StoreLock: Sendable {
         release()
     }
 
-    /// Locks the file itself, once it is there.
+    /// Locks the file itself, once it exists.
     ///
-    /// It is opened only if nobody in this process can have it.
+    /// It must be called only while no connection in this process has the file open.
     func lockFile() throws(StorageError) {
         guard held.withLock({ $0 != nil && $0?.file == nil }),
             let identity = FileIdentity(path: path)
@@ -178,7 +185,7 @@ final class StoreLock: Sendable {
         held.withLock { $0?.file = opened }
     }
 
-    /// Whether the name still leads to the file that is locked, and no other name does.
+    /// Whether the path still leads to the locked file, and the file has no other name.
     var isInPlace: Bool {
         held.withLock { held in
             var found = stat()
@@ -189,7 +196,7 @@ final class StoreLock: Sendable {
         }
     }
 
-    /// The first `count` bytes of the file, read beside SQLite; `nil` if there are fewer.
+    /// Returns the first `count` bytes of the file, read past SQLite; `nil` if there are fewer.
     ///
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the disk cannot read them.
     func header(_ count: Int) throws(StorageError) -> [UInt8]? {
@@ -203,11 +210,11 @@ final class StoreLock: Sendable {
         return bytes
     }
 
-    /// Up to `count` bytes of the file, read beside SQLite.
+    /// Returns up to `count` bytes of the file, read past SQLite.
     ///
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the disk cannot read them.
     func bytes(at offset: Int, count: Int) throws(StorageError) -> [UInt8] {
-        // Not under the lock: the descriptor is closed at the end only.
+        // This is outside the lock, because the descriptor stays open until `release()`.
         guard let file = held.withLock({ $0?.file }) else {
             throw .inaccessible(path: path, reason: "it is closed")
         }
@@ -217,7 +224,7 @@ final class StoreLock: Sendable {
         return read == count ? bytes : Array(bytes.prefix(read))
     }
 
-    /// Writes the checksums of the pages anew, as the pages are; returns `errno`, 0 if it is done.
+    /// Recomputes the checksums of the pages from their present content; returns 0 or `errno`.
     func reseal() -> Int32 {
         held.withLock { held in
             guard let file = held?.file else { return ENOENT }
@@ -225,8 +232,9 @@ final class StoreLock: Sendable {
         }
     }
 
-    /// Gives the locks back; the lock file stays, because removing it would race with the next
-    /// owner.
+    /// Releases the locks.
+    ///
+    /// The lock file stays, because removing it would race with the next owner.
     func release() {
         let released = held.withLock { held in
             defer { held = nil }
@@ -239,8 +247,8 @@ final class StoreLock: Sendable {
 
     /// Unlocks and closes a descriptor.
     ///
-    /// Closing alone does not end a lock of `flock`: a process that was just forked has the same
-    /// open file until it executes its program, and the lock with it.
+    /// Closing alone does not release a lock of `flock`: a child process that was just forked
+    /// shares the open file, and the lock with it, until it executes its program.
     private static func give(back descriptor: Int32) {
         flock(descriptor, LOCK_UN)
         Glibc.close(descriptor)
@@ -250,9 +258,9 @@ final class StoreLock: Sendable {
         Int32(text.prefix { $0.isNumber }).map { "process \($0)" }
     }
 
-    /// The process that has the `flock` of a file, as the kernel tells it.
+    /// Returns the ID of the process that has the `flock` of a file, from the kernel's list.
     private static func locker(of file: FileIdentity) -> Int32? {
-        // One reading can leave out a lock while others on the machine come and go.
+        // One reading can miss a lock while other locks on the machine come and go.
         for _ in 0..<5 {
             for words in kernelLocks(of: file) where words[1] == "FLOCK" {
                 return Int32(words[4])
@@ -261,9 +269,10 @@ final class StoreLock: Sendable {
         return nil
     }
 
-    /// The words of each line about a file in one reading of the kernel's list of locks.
+    /// Returns the words of each line about a file in one reading of the kernel's list of locks.
     ///
-    /// The list is read in pieces, and changes between them: a lock that is held can be missing.
+    /// The list is read in pieces and may change between them, so a lock that is held can be
+    /// missing.
     static func kernelLocks(of file: FileIdentity) -> [[Substring]] {
         let lines = (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? ""
         return lines.split(separator: "\n").map { $0.split(separator: " ") }.filter { words in

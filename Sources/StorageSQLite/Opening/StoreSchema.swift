@@ -5,26 +5,27 @@ import StorageSQL
 
 /// Brings a database file to the newest version of the schema.
 ///
-/// The version is how many steps the file has (`PRAGMA user_version`); the table `migration` names
-/// them with their checksums, so that a step that was changed after its release is found out.
+/// The version is the number of migrations that were applied to the file (`PRAGMA user_version`).
+/// The table `migration` has their names and checksums, which reveal a migration that was changed
+/// after its release.
 struct StoreSchema {
     /// "Blfy": marks a file as Belfry's.
     static let applicationID: Int32 = 0x426C_6679
     /// "Blfb": marks a backup, which becomes a store by being restored.
     static let backupID: Int32 = 0x426C_6662
-    /// "Blfm": marks a file that is being moved, or was, or into which another store is moved.
+    /// "Blfm": marks a file that is or was being moved, or that another store is being moved into.
     static let movedID: Int32 = 0x426C_666D
 
     /// The version that this build writes.
     static var newestVersion: Int { Migration.released.count }
 
-    /// The steps in order.
+    /// The migrations in order.
     let migrations: [Migration]
 
-    /// The version that these steps lead to.
+    /// The version that these migrations lead to.
     var version: Int { migrations.count }
 
-    /// The version of the file behind `db`; 0 if it is empty.
+    /// Returns the version of the file behind `db`; 0 if it is empty.
     ///
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` if another program wrote the file.
     static func version(_ db: EmbeddedConnection, path: String) throws -> Int {
@@ -38,16 +39,19 @@ struct StoreSchema {
         return version
     }
 
-    /// What SQLite takes for an empty database: a file of no bytes, as a full disk leaves one.
+    /// Returns the error for an empty file, which a full disk may leave and which SQLite accepts as
+    /// an empty database.
     static func empty(_ path: String) -> StorageError {
         .noStore(path, "it is empty")
     }
 
-    /// Applies the steps that are missing, each in a transaction of its own, or to a new file all
-    /// in one; returns their names.
+    /// Applies the missing migrations and returns their names.
     ///
-    /// - Throws: ``StorageError/newerSchema(found:known:)`` if the file has more steps than are
-    ///   known here, and ``StorageError/damaged(path:reason:)`` if one of its steps is another one.
+    /// Each runs in a transaction of its own; for a new file, all run in one.
+    ///
+    /// - Throws: ``StorageError/newerSchema(found:known:)`` if the file has more migrations than
+    ///   this build knows, and ``StorageError/foreignSchema(path:reason:)`` if one of its
+    ///   migrations differs from the released one.
     func apply(to db: EmbeddedConnection, path: String) throws -> [String] {
         let found = try Self.version(db, path: path)
         guard found <= version else {
@@ -56,8 +60,9 @@ struct StoreSchema {
         }
         if found > 0 { try compareChecksums(db, found: found, path: path) }
         guard found < version else { return [] }
-        // A step may rebuild a table that others refer to; the check before each commit makes up.
-        // It may write the table of the schema too, which nobody else may.
+        // A migration may rebuild a table that others refer to. `foreign_key_check` before each
+        // commit replaces the enforcement. A migration may also write to `sqlite_schema`, which is
+        // refused otherwise.
         try db.execute(sql: "PRAGMA foreign_keys = OFF")
         try setDefence(of: db, isOn: false)
         if found == 0 {
@@ -72,7 +77,7 @@ struct StoreSchema {
         return migrations[found...].map(\.name)
     }
 
-    /// Sets whether SQLite keeps every statement from writing the table of the schema.
+    /// Sets whether SQLite refuses every statement that writes to `sqlite_schema`.
     private func setDefence(of db: EmbeddedConnection, isOn: Bool) throws {
         let wanted: Int32 = isOn ? 1 : 0
         let found = belfry_sqlite_defend(db.pointer, wanted)
@@ -82,7 +87,7 @@ struct StoreSchema {
         }
     }
 
-    /// Applies steps, counted from 1, in one transaction.
+    /// Applies migrations, counted from 1, in one transaction.
     private func apply(_ numbers: ClosedRange<Int>, to db: EmbeddedConnection, path: String) throws
     {
         try db.inTransaction(.immediate) {

@@ -6,45 +6,47 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// What is known beside the file of how far the store was acknowledged.
+/// What the witness file knows about the acknowledged state of the store.
 struct WitnessRecord: Sendable, Hashable {
-    /// Which store it is.
+    /// The identity of the store.
     var identity: UUIDBytes
-    /// How many commits were acknowledged.
+    /// The number of acknowledged commits.
     var commits: Int64
     /// The last position of the log.
     var head: LogPosition
-    /// The first word of the salt of the write-ahead log that held the last commit; 0 if that was
-    /// folded into the file.
+    /// The first word of the salt of the write-ahead log that contained the last commit; 0 if the
+    /// log was folded into the file.
     var salt: UInt32
     /// Whether the pages of the file have checksums.
     var isSealed: Bool
 }
 
-/// The file `<file>-witness`: says which store it is and how far it was acknowledged, so that a
-/// file that was lost, cut or exchanged is not taken for the whole.
+/// The file `<file>-witness`, which says which store it belongs to and how far its changes were
+/// acknowledged.
 ///
-/// It is written after every commit and before anybody is answered, and not synced with each: so it
-/// never knows more than is on the disk. Whatever happens to the process, it knows the last commit;
-/// after a power cut it may know one of seconds ago.
+/// With it a start notices that the database file was lost, cut or exchanged. It is written after
+/// every commit, before the callers are answered, but it is not synced each time. So it never knows
+/// more than is on the disk. If the process dies, it knows the last commit. After a power cut it
+/// may know one of some seconds before.
 final class StoreWitness: Sendable {
     static let ending = "-witness"
     private static let slotBytes = 80
-    /// The slots lie in pages of their own: a write that is torn spoils one of them.
+    /// The slots are in different pages, so a torn write damages only one of them.
     private static let slotDistance = 4096
     private static let magic = Array("BelfryW1".utf8)
-    /// A restart of the write-ahead log adds one to its salt.
+    /// The greatest difference of salts within one log; each restart of the write-ahead log adds
+    /// one.
     ///
-    /// Two kept records that lie further apart than this belong to different logs.
+    /// A log whose salt is further from the recorded one belongs to another file.
     private static let restarts: UInt32 = 4096
 
     private let descriptor: Int32
     private let path: String
     private let sequence: Mutex<UInt64>
-    /// The write-ahead log, once there is one.
+    /// The descriptor of the write-ahead log, once there is one.
     private let log = Mutex<Int32?>(nil)
 
-    /// Opens the witness of the store at `path`, which is made if it is not there.
+    /// Opens the witness of the store at `path`, and creates it if it does not exist.
     init(of path: String) throws(StorageError) {
         let name = path + Self.ending
         self.path = path
@@ -66,9 +68,9 @@ final class StoreWitness: Sendable {
         if let log = log.withLock({ $0 }) { close(log) }
     }
 
-    /// The first word of the salt of the write-ahead log; 0 if there is none.
+    /// Returns the first word of the salt of the write-ahead log; 0 if there is none.
     ///
-    /// While a connection is open, the log is one file.
+    /// The descriptor is kept, because the log stays the same file while a connection is open.
     func salt() -> UInt32 {
         log.withLock { log in
             if log == nil {
@@ -79,9 +81,9 @@ final class StoreWitness: Sendable {
         }
     }
 
-    /// Notes a commit.
+    /// Records a commit.
     ///
-    /// - Throws: `errno` as a ``WitnessFailure`` if it cannot be written.
+    /// - Throws: ``WitnessFailure`` with `errno` if it cannot be written.
     func note(_ record: WitnessRecord) throws(WitnessFailure) {
         let number = sequence.withLock { sequence in
             sequence += 1
@@ -93,16 +95,16 @@ final class StoreWitness: Sendable {
         guard count == bytes.count else { throw WitnessFailure(code: count < 0 ? errno : ENOSPC) }
     }
 
-    /// Notes that what is `known` is in the file, and that any log may follow.
+    /// Records that all of `known` is in the file, and that any log may follow.
     func noteFolding(after known: WitnessRecord) throws(StorageError) {
         var record = known
         record.salt = 0
         try noteAtStart(record)
     }
 
-    /// Notes how far the store is before anything is acknowledged, durably.
+    /// Durably records the state of the store before anything is acknowledged.
     ///
-    /// - Throws: ``StorageError/noRoom(_:)`` if there is none, so that the start waits.
+    /// - Throws: ``StorageError/noRoom(_:)`` if the disk is full, so that the start waits.
     func noteAtStart(_ record: WitnessRecord) throws(StorageError) {
         do {
             try note(record)
@@ -112,16 +114,19 @@ final class StoreWitness: Sendable {
         }
     }
 
-    /// Has what was noted written to the disk.
+    /// Syncs the records to the disk.
     func sync() throws(WitnessFailure) {
         guard fdatasync(descriptor) == 0 else { throw WitnessFailure(code: errno) }
     }
 
-    /// What the witness of the store at `path` knows; `nil` if there is none, or one that was made
-    /// and never written, because the disk was full or the process ended: the file then does not
-    /// say yet that it has one.
+    /// Returns what the witness of the store at `path` knows; `nil` if there is none or it was
+    /// never written.
     ///
-    /// - Throws: ``StorageError/damaged(path:reason:)`` if it cannot be read.
+    /// A witness without a record comes from a full disk or from a process that ended at its
+    /// creation. In that case the database file does not say yet that it has a witness.
+    ///
+    /// - Throws: ``StorageError/damaged(path:reason:)`` if neither record can be decoded, and other
+    ///   errors of ``StorageError`` if the disk cannot read it.
     static func record(of path: String) throws(StorageError) -> WitnessRecord? {
         let name = path + ending
         let descriptor = Glibc.open(name, O_RDONLY | O_CLOEXEC)
@@ -140,8 +145,9 @@ final class StoreWitness: Sendable {
                 + "belfry restore makes a sound one of it")
     }
 
-    /// Whether a record was ever written: the first one goes into the second slot, so that a file
-    /// that ends before it has none.
+    /// Returns whether a record was ever written.
+    ///
+    /// The first record goes into the second slot, so a shorter file has none.
     private static func isWritten(_ descriptor: Int32) -> Bool {
         var found = stat()
         return fstat(descriptor, &found) != 0 || found.st_size >= off_t(slotDistance + slotBytes)
@@ -149,9 +155,9 @@ final class StoreWitness: Sendable {
 
     // MARK: Slots
 
-    /// The records that can be understood.
+    /// Returns the records that can be decoded.
     ///
-    /// One that the disk cannot read may be the newer: it is not done without.
+    /// It throws if the disk cannot read a slot, because that one may be the newer.
     private static func slots(
         in descriptor: Int32, of name: String
     ) throws(StorageError) -> [(record: WitnessRecord, sequence: UInt64)] {
@@ -196,8 +202,8 @@ final class StoreWitness: Sendable {
 
     // MARK: The write-ahead log
 
-    /// The first word of the salt in the header of the write-ahead log of the store at `path`;
-    /// `nil` if there is none, or nothing in it.
+    /// Returns the first word of the salt in the header of the store's write-ahead log; `nil` if
+    /// there is no log or it is empty.
     static func salt(ofLogOf path: String) -> UInt32? {
         let descriptor = Glibc.open(path + "-wal", O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }
@@ -213,16 +219,17 @@ final class StoreWitness: Sendable {
         return bytes[16..<20].reduce(0) { $0 << 8 | UInt32($1) }
     }
 
-    /// Whether a log with this salt can be the one that `record` knows, or a later one.
+    /// Returns whether a log with this salt can be the log that `record` knows, or a later one.
     static func isOwn(_ salt: UInt32, after record: WitnessRecord) -> Bool {
         record.salt == 0 || salt &- record.salt <= restarts
     }
 }
 
 extension StoreWitness {
-    /// In what the file behind `db` differs from what is `known` of it; `nil` if it does not.
+    /// Returns the difference between the file behind `db` and what is `known` of it; `nil` if
+    /// there is none.
     ///
-    /// A file of before there were witnesses has none, and a backup needs none.
+    /// A file older than the introduction of witnesses has no witness, and a backup needs none.
     static func problem(
         of db: EmbeddedConnection, _ known: WitnessRecord?, path: String
     ) throws -> StorageError? {
@@ -275,7 +282,9 @@ extension StoreWitness {
 struct WitnessFailure: Error {
     let code: Int32
 
-    /// Whether there is no room, which passes, and only leaves the witness behind.
+    /// Whether the disk is full.
+    ///
+    /// This is temporary, and only means that the witness lags behind.
     var isNoRoom: Bool { code == ENOSPC || code == EDQUOT }
 }
 

@@ -4,21 +4,21 @@ import RelayModel
 import Storage
 import StorageSQL
 
-/// Brings the secrets of a file under the configured key, before anybody reads one: those that lie
-/// there as they are, and those of the key before.
+/// Encrypts the secrets of a file with the configured key before any is read: plain ones, and those
+/// under the previous key.
 ///
-/// One transaction, so that a file is under one key wholly. What stood in its pages is overwritten
-/// then; where a start does not come so far, the next one goes on.
+/// This is one transaction, so all secrets of a file are always under one key. Afterwards the old
+/// content of its pages is overwritten. If a start does not get that far, the next one continues.
 struct SecretSealing {
     let path: String
     let vault: SecretVault
 
-    /// Encrypts what is not yet encrypted with the current key, and has nothing left of what was
-    /// not encrypted.
+    /// Encrypts what is not yet encrypted with the current key, and removes all remains of plain
+    /// secrets.
     ///
     /// - Returns: Whether anything was written.
-    /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not here,
-    ///   and ``StorageError/noRoom(_:)`` if there is none to write the file anew.
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not
+    ///   configured, and ``StorageError/noRoom(_:)`` if there is no space to rewrite the file.
     func run(_ db: EmbeddedConnection) throws -> Bool {
         guard let remains = try encrypt(db), let current = vault.current else { return false }
         if remains == .inFreePages {
@@ -30,9 +30,10 @@ struct SecretSealing {
 
     /// Encrypts what is not yet encrypted with the current key.
     ///
-    /// - Returns: What may be left from before, also of an earlier start that did not come further;
-    ///   `nil` if there was nothing to do, and nothing is left.
-    /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not here.
+    /// - Returns: The remains that may be left from before, including those of an interrupted
+    ///   start; `nil` if there was nothing to do and there are no remains.
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the file needs a key that is not
+    ///   configured.
     func encrypt(_ db: EmbeddedConnection) throws -> SecretRemains? {
         let keyID = try String.fetchOne(db.database, sql: "SELECT keyID FROM secretSeal")
         var remains = SecretRemains.inFreePages
@@ -40,14 +41,14 @@ struct SecretSealing {
             let proof = try String.fetchOne(db.database, sql: "SELECT proof FROM secretSeal")
             remains = try vault.check(keyID, proof ?? "", of: path)
         } else {
-            // Earlier versions of the rows may stand in the free space of pages, as they were.
+            // Earlier versions of the rows may be in the free space of pages, in plain text.
             let isUsed = try Bool.fetchOne(
                 db.database, sql: "SELECT EXISTS (SELECT 1 FROM container)")
             if isUsed != true { remains = .nothing }
         }
         guard let current = vault.current else { return nil }
         guard keyID != current.id else { return remains == .nothing ? nil : remains }
-        // Deleted content would stay in free space of the pages otherwise.
+        // Deleted content would stay in the free space of the pages otherwise.
         try db.execute(sql: "PRAGMA secure_delete = ON")
         try db.inTransaction(.immediate) {
             try reseal(db)
@@ -56,7 +57,7 @@ struct SecretSealing {
         return remains
     }
 
-    /// Writes the file anew, without the free space of its pages.
+    /// Rewrites the file without the free space of its pages.
     private func overwrite(_ db: EmbeddedConnection) throws {
         do {
             try db.execute(sql: "VACUUM")
@@ -100,9 +101,9 @@ struct SecretSealing {
 }
 
 extension StoreConnections {
-    /// Brings the secrets under the configured key; see ``SecretSealing``.
+    /// Encrypts the secrets with the configured key; see ``SecretSealing``.
     ///
-    /// A private list of migrations may not have come so far.
+    /// It does nothing if a test's `migrations` do not include the table that it needs.
     func sealSecrets(migrations: [Migration]) throws {
         guard migrations.contains(where: { $0.name == "v0012_sealSecrets" }) else { return }
         let db = try openConnection()
@@ -110,7 +111,7 @@ extension StoreConnections {
         try makeDurable(db)
         let sealing = SecretSealing(path: path, vault: settings.secrets)
         guard try sealing.run(db) else { return }
-        // The write-ahead log holds pages from before.
+        // The write-ahead log contains pages from before the encryption.
         try Self.fold(db, after: spool)
     }
 }

@@ -1,14 +1,15 @@
 import FoundationEssentials
 import Glibc
 
-/// The write-ahead log as a file that is read beside SQLite.
+/// The write-ahead log as a file that is read past SQLite.
 ///
-/// SQLite's locks are on the file and its index, not on the log: so it may be opened and closed.
+/// SQLite's locks are on the database file and the log's index, not on the log. So closing a
+/// descriptor of the log releases none of them.
 struct LogFile: ~Copyable {
     private let descriptor: Int32
     let generation: LogGeneration
 
-    /// Opens the log at `path`; `nil` if there is none, or nothing in it.
+    /// Opens the log at `path`; `nil` if there is none or it is empty.
     init?(_ path: String) throws(SpoolFailure) {
         descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -28,15 +29,15 @@ struct LogFile: ~Copyable {
         Glibc.close(descriptor)
     }
 
-    /// Reads `count` frames from frame `number` on; fewer where the file ends.
+    /// Reads `count` frames from frame `number` on; fewer at the end of the file.
     func frames(_ number: Int, _ count: Int) throws(SpoolFailure) -> [UInt8] {
         let bytes = try read(generation.offset(of: number), count * generation.frameBytes)
         return Array(bytes.prefix(bytes.count / generation.frameBytes * generation.frameBytes))
     }
 
-    /// The checksum that frame `number` carries.
+    /// Returns the checksum that frame `number` carries.
     ///
-    /// - Throws: ``SpoolFailure`` if it is not of this generation.
+    /// - Throws: ``SpoolFailure`` if the frame is not of this generation.
     func sum(of number: Int) throws(SpoolFailure) -> [UInt8] {
         let header = try read(generation.offset(of: number), LogGeneration.frameHeaderBytes)
         guard header.count == LogGeneration.frameHeaderBytes,
@@ -45,10 +46,11 @@ struct LogFile: ~Copyable {
         return Array(header[16..<24])
     }
 
-    /// The last frame after frame `number`, whose checksum is `sum`, that ends a commit and follows
-    /// from it; `number` if there is none.
+    /// Returns the last frame that ends a commit in the valid frames after frame `number`; `number`
+    /// if there is none.
     ///
-    /// It reads the log up to there.
+    /// `sum` is the checksum of frame `number`, from which the checksums of the frames after it
+    /// follow. The log is read up to its last valid frame.
     func lastCommit(after number: Int, _ sum: [UInt8]) throws(SpoolFailure) -> Int {
         var (last, next, sum) = (number, number + 1, sum)
         while true {
@@ -63,7 +65,7 @@ struct LogFile: ~Copyable {
         }
     }
 
-    /// About a megabyte.
+    /// The number of frames in one read: about a megabyte.
     static let framesAtOnce = 256
 
     private func read(_ offset: Int, _ count: Int) throws(SpoolFailure) -> [UInt8] {
@@ -74,7 +76,7 @@ struct LogFile: ~Copyable {
     }
 }
 
-/// Why a chain of segments does not go on.
+/// The reason why a chain of segments cannot continue.
 struct SpoolFailure: Error, CustomStringConvertible {
     let description: String
 

@@ -1,18 +1,18 @@
 import CSQLite
 
-/// One life of the write-ahead log, from one start anew to the next.
+/// One generation of the write-ahead log, from one restart to the next.
 ///
-/// SQLite starts the log anew only when all of it is in the file, and gives it another salt.
+/// SQLite restarts the log only when all of it is in the file, and gives it another salt.
 struct LogGeneration: Sendable, Hashable {
     static let headerBytes = 32
     static let frameHeaderBytes = 24
 
-    /// The eight bytes that every frame of it repeats.
+    /// The eight bytes that every frame of the generation repeats.
     let salt: [UInt8]
     let pageBytes: Int
-    /// The order of bytes in which its checksums are computed.
+    /// The byte order in which its checksums are computed.
     let isBigEndian: Bool
-    /// The checksum of its header, from which that of the first frame goes on.
+    /// The checksum of its header, with which the checksum of the first frame begins.
     let seed: [UInt8]
 
     init(salt: [UInt8], pageBytes: Int, isBigEndian: Bool, seed: [UInt8]) {
@@ -22,8 +22,8 @@ struct LogGeneration: Sendable, Hashable {
         self.seed = seed
     }
 
-    /// Reads the header of a log (https://www.sqlite.org/fileformat2.html#walformat); `nil` if it
-    /// is none.
+    /// Decodes the header of a log (https://www.sqlite.org/fileformat2.html#walformat); `nil` if it
+    /// is not one.
     init?(header: [UInt8]) {
         guard header.count == Self.headerBytes, header[0] == 0x37, header[1] == 0x7F,
             header[2] == 0x06, header[3] & 0xFE == 0x82
@@ -35,19 +35,20 @@ struct LogGeneration: Sendable, Hashable {
             seed: Array(header[24..<32]))
     }
 
-    /// Whether pages may have so many bytes.
+    /// Returns whether SQLite allows pages of this size.
     static func isPage(_ bytes: Int) -> Bool {
         (512...65_536).contains(bytes) && bytes & (bytes - 1) == 0
     }
 
-    /// The bytes of a frame with its page.
+    /// The size of a frame with its page, in bytes.
     var frameBytes: Int { Self.frameHeaderBytes + pageBytes }
 
-    /// Where frame `number`, from 1, begins in the file of the log.
+    /// Returns the offset in the log file at which frame `number`, counted from 1, begins.
     func offset(of number: Int) -> Int { Self.headerBytes + (number - 1) * frameBytes }
 
-    /// How many of the `frames`, which lie one behind the other, belong to the log whose frame
-    /// before them has the checksum `sum`; it becomes that of the last one that does.
+    /// Counts the leading `frames` that continue the log after a frame with the checksum `sum`.
+    ///
+    /// `sum` becomes the checksum of the last frame that belongs to the log.
     func follow(_ frames: [UInt8], from sum: inout [UInt8]) -> Int {
         var words = [Self.word(sum[0..<4]), Self.word(sum[4..<8])]
         let count = belfry_wal_follow(
@@ -57,12 +58,12 @@ struct LogGeneration: Sendable, Hashable {
         return Int(count)
     }
 
-    /// The pages of the file after the commit that the frame at `start` ends; 0 if it ends none.
+    /// Returns the database's size in pages if the frame at `start` ends a commit; otherwise 0.
     func pagesAfterCommit(_ frames: [UInt8], at start: Int) -> Int {
         Int(Self.word(frames[(start + 4)..<(start + 8)]))
     }
 
-    /// A number of four bytes, the highest first.
+    /// Decodes a big-endian number of four bytes.
     static func word(_ bytes: ArraySlice<UInt8>) -> UInt32 {
         bytes.reduce(0) { $0 << 8 | UInt32($1) }
     }

@@ -1,18 +1,18 @@
 import FoundationEssentials
 package import RelayModel
 
-/// Where the write-ahead log stood after a commit, and when that was.
+/// The position of the write-ahead log after a commit, with the time of the commit.
 ///
-/// The moment is taken when the commit is durable and before anybody is answered: what was
-/// acknowledged before a moment is in the commits that are marked up to it.
+/// The time is taken when the commit is durable and before the callers are answered. So everything
+/// that was acknowledged before a moment is in the commits that are marked up to that moment.
 package struct LogMark: Sendable, Hashable {
     /// The number of the commit's last frame, from 1, in its generation of the log.
     package let frame: Int
-    /// How many commits the store had acknowledged.
+    /// The number of commits that the store had acknowledged.
     package let commits: Int64
     /// The last position of the relay's log.
     package let head: LogPosition
-    /// When it was durable, never before the mark that precedes it.
+    /// The time at which it was durable; never before that of the previous mark.
     package let moment: Timestamp
 
     package init(frame: Int, commits: Int64, head: LogPosition, moment: Timestamp) {
@@ -24,12 +24,12 @@ package struct LogMark: Sendable, Hashable {
 }
 
 extension LogMark {
-    /// The mark as words, apart by a space.
+    /// The mark as words, separated by spaces.
     var words: String {
         "\(frame) \(commits) \(head.rawValue) \(moment.nanosecondsSince1970)"
     }
 
-    /// Reads what ``words`` says; `nil` if it is something else.
+    /// Decodes ``words``; `nil` if the text is something else.
     init?(words: some StringProtocol) {
         let parts = words.split(separator: " ")
         guard parts.count == 4, let frame = Int(parts[0]), let commits = Int64(parts[1]),
@@ -42,7 +42,7 @@ extension LogMark {
 }
 
 extension Timestamp {
-    /// Whole nanoseconds; a moment beyond the year 2262 counts as the last that has any.
+    /// Nanoseconds since 1970, limited to the range of `Int64`, which ends in the year 2262.
     package var nanosecondsSince1970: Int64 {
         let (whole, isBeyond) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         let (sum, isBeyondToo) = whole.addingReportingOverflow(Int64(nanoseconds))

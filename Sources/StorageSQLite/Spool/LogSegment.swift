@@ -2,10 +2,10 @@
 package struct LogSegment: Sendable, Hashable {
     package let header: SegmentHeader
     package let bytes: [UInt8]
-    /// Where the frames begin.
+    /// The offset in ``bytes`` at which the frames begin.
     let start: Int
 
-    /// Reads a segment; `nil` if it is none, or not as long as it says.
+    /// Decodes a segment; `nil` if it is not one, or not as long as its header says.
     package init?(_ bytes: [UInt8]) {
         guard let (header, start) = SegmentHeader.read(bytes),
             bytes.count - start == header.count * header.generation.frameBytes
@@ -15,7 +15,7 @@ package struct LogSegment: Sendable, Hashable {
         self.start = start
     }
 
-    /// Whether every frame follows from the one before it.
+    /// Whether the checksum of every frame follows from the one before it.
     package var isWhole: Bool {
         var sum = header.before
         let frames = Array(bytes[start...])
@@ -23,12 +23,12 @@ package struct LogSegment: Sendable, Hashable {
             && sum == header.after
     }
 
-    /// Where frame `number` of the generation begins in ``bytes``.
+    /// Returns the offset in ``bytes`` at which frame `number` of the generation begins.
     func offset(of number: Int) -> Int {
         start + (number - header.first) * header.generation.frameBytes
     }
 
-    /// Whether it begins where `earlier` ends.
+    /// Returns whether the segment begins where `earlier` ends.
     package func follows(_ earlier: SegmentHeader) -> Bool {
         guard header.chain == earlier.chain, header.sequence == earlier.sequence + 1 else {
             return false

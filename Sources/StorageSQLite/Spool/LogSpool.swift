@@ -3,38 +3,38 @@ import Glibc
 import RelayModel
 import Synchronization
 
-/// Copies every frame of the write-ahead log into segments before a checkpoint may let go of it.
+/// Copies every frame of the write-ahead log into segments before a checkpoint may drop it.
 ///
-/// A copy of the file, however long it took, becomes the file as it was after any later commit when
-/// the frames since the generation in which it was begun are laid over it: no checkpoint has to
-/// wait for the copy. A chain of segments that cannot go on, for want of room or because somebody
-/// else had the file, ends; the relay goes on writing, and a new chain begins with a new copy.
+/// No checkpoint has to wait for a copy of the file. A copy may take any time: the frames since the
+/// generation in which it began, laid over it, make it the file as it was after any later commit. A
+/// chain of segments ends if it cannot continue, for lack of disk space or because another process
+/// had the file. The relay keeps writing, and a new chain begins with a new copy.
 ///
-/// Two locks: the writer notes commits under one that is never held for long, and frames are copied
-/// under the other, which a checkpoint waits for.
+/// There are two locks. The writer notes commits under one that is never held for long. Frames are
+/// copied under the other, which a checkpoint waits for.
 package final class LogSpool: Sendable {
-    /// What can be set.
+    /// The limits of the spool.
     package struct Settings: Sendable, Hashable {
-        /// The most bytes of segments that wait to be shipped.
+        /// The maximum size of the segments that wait to be shipped, in bytes.
         package var bytes = 1 << 30
-        /// The room on the disk below which nothing is kept here.
+        /// The free space on the disk, in bytes, below which nothing is added to the spool.
         package var reserveBytes: UInt64 = 64 << 20
-        /// About the most bytes of one segment.
+        /// The approximate maximum size of one segment, in bytes.
         package var segmentBytes = 16 << 20
 
         package init() {}
     }
 
-    /// A segment that waits.
+    /// A segment that waits to be shipped.
     package struct Waiting: Sendable, Hashable {
         package let chain: String
         package let sequence: UInt64
         package let bytes: Int
-        /// The last commit in it; `nil` if a transaction goes on beyond it that began before it.
+        /// The last commit in it; `nil` if the segment is part of a single larger transaction.
         package let mark: LogMark?
     }
 
-    /// Where a chain stands.
+    /// The state of a chain.
     private struct Place {
         var chain: String
         var store: String
@@ -59,7 +59,7 @@ package final class LogSpool: Sendable {
     private let chain = Mutex(Chain())
     private let openMarks: Mutex<OpenMarks>
 
-    /// Prepares the spool of the store in the file `path`; nothing is read or written yet.
+    /// Creates the spool of the store in the file `path`; nothing is read or written yet.
     init(at path: String, settings: Settings, now: @escaping @Sendable () -> Timestamp) {
         log = path + "-wal"
         folder = SpoolFolder(of: path)
@@ -68,17 +68,17 @@ package final class LogSpool: Sendable {
         openMarks = Mutex(OpenMarks(log: log, path: folder.marks))
     }
 
-    /// Where the segments of the store at `database` wait.
+    /// Returns the folder in which the segments of the store at `database` wait.
     package static func folder(of database: String) -> String {
         SpoolFolder(of: database).path
     }
 
     // MARK: The chain
 
-    /// The chain that goes on, if one does.
+    /// The name of the current chain; `nil` if there is none.
     package var chainName: String? { chain.withLock { $0.place?.chain } }
 
-    /// Why the last chain ended that did; it is told once.
+    /// Returns why the last chain ended; each reason is returned once.
     package func takeEnding() -> String? {
         chain.withLock { chain in
             defer { chain.ending = nil }
@@ -86,7 +86,8 @@ package final class LogSpool: Sendable {
         }
     }
 
-    /// Begins a chain with what is in the write-ahead log; segments of another are gone.
+    /// Begins a chain with the content of the write-ahead log, and deletes the segments of earlier
+    /// chains.
     func begin(_ name: String, store: String) throws {
         try chain.withLock { chain in
             chain.place = nil
@@ -98,9 +99,10 @@ package final class LogSpool: Sendable {
         }
     }
 
-    /// Goes on with the chain whose segments are here, if nobody else has had the file since.
+    /// Continues the chain whose segments are in the spool, if no other process has had the file
+    /// since.
     ///
-    /// - Parameter signature: What stood in the lock file.
+    /// - Parameter signature: The former content of the lock file.
     func resume(after signature: String) {
         chain.withLock { chain in
             let entries = folder.entries()
@@ -154,19 +156,20 @@ package final class LogSpool: Sendable {
             .compactMap { self.folder.header(of: $0)?.marks.last }.first
     }
 
-    /// Goes on with the chain while the store is open, or ends it, if it is of another store.
+    /// Continues the chain now that the store is open, or ends it if it belongs to another store.
     ///
     /// `sign` writes the chain's name into the lock file.
     func goOn(of store: String, sign: (String) -> Void) {
         chain.withLock { chain in
             guard let place = chain.place else { return }
             guard place.store == store else { return end(&chain, "the file is another store's") }
-            // Nobody else has had the file since the chain's last commit, and so it stays.
+            // No other process has had the file since the chain's last commit, and the lock keeps
+            // it so.
             sign(place.chain)
         }
     }
 
-    /// Ends the chain: nothing is copied until another begins.
+    /// Ends the chain; nothing is copied until another begins.
     package func end(because reason: String) {
         chain.withLock { if $0.place != nil { end(&$0, reason) } }
     }
@@ -181,29 +184,29 @@ package final class LogSpool: Sendable {
 
     // MARK: Copying
 
-    /// Notes a commit that is durable, before anybody is answered; the writer's thread calls it.
+    /// Notes a durable commit before the callers are answered; the writer's thread calls it.
     func note(frames: Int, commits: Int64, head: LogPosition) {
         let moment = now()
         openMarks.withLock { $0.note(frames: frames, commits: commits, head: head, at: moment) }
     }
 
-    /// Copies what was committed and is in no segment yet; blocks.
+    /// Copies the committed frames that are in no segment yet; blocks.
     package func copy() {
         advance { log, _, _ in
             let (salt, frames) = openMarks.withLock { ($0.salt, $0.frames) }
-            // Another generation has begun since: all of the noted one was copied before.
+            // Another generation has begun since, before which all of the noted one was copied.
             return log.generation.salt == salt ? frames : nil
         }
     }
 
-    /// Copies all up to frame `frames`, which a checkpoint is about to let go of.
+    /// Copies everything up to frame `frames`, before a checkpoint drops it.
     func copyBeforeCheckpoint(_ frames: Int) {
         advance { _, _, _ in frames }
     }
 
-    /// Copies all that was committed, whoever did it; nobody may be writing.
+    /// Copies everything that was committed, by any process, while no connection is writing.
     ///
-    /// It reads the checksums of what is new.
+    /// It reads the checksums of all new frames.
     func copyWhole() {
         advance { log, frame, sum throws(SpoolFailure) in
             let last = try log.lastCommit(after: frame, sum)
@@ -216,7 +219,8 @@ package final class LogSpool: Sendable {
         openMarks.withLock { $0.forgetLog() }
     }
 
-    /// Says that all is copied and on the disk, so that the next start goes on with it.
+    /// Records that everything is copied and on the disk, so that the next start can continue the
+    /// chain.
     func close() {
         chain.withLock { chain in
             guard let place = chain.place, place.sequence > 0 else { return }
@@ -224,7 +228,9 @@ package final class LogSpool: Sendable {
         }
     }
 
-    /// Copies up to the frame that `target` says, which is told where the chain stands in the log.
+    /// Copies up to the frame that `target` returns for the position of the chain in the log.
+    ///
+    /// If `target` returns `nil`, nothing is copied.
     private func advance(
         to target: (
             _ log: borrowing LogFile, _ frame: Int, _ sum: [UInt8]
@@ -235,7 +241,8 @@ package final class LogSpool: Sendable {
             do throws(SpoolFailure) {
                 guard let log = try LogFile(log) else { return }
                 if place.generation != log.generation {
-                    // A header that is being written has the salt of one and the sum of another.
+                    // A header that is just being written may have the salt of one generation and
+                    // the checksum of another.
                     if place.generation?.salt == log.generation.salt { return }
                     place.frame = 0
                     place.sum = log.generation.seed
@@ -294,20 +301,20 @@ package final class LogSpool: Sendable {
 extension LogSpool {
     // MARK: Shipping
 
-    /// The segments that wait, in order.
+    /// The segments that wait to be shipped, in order.
     package var waiting: [Waiting] { chain.withLock { $0.waiting } }
 
-    /// Where a copy of the file that is begun now has to begin with segments, and which is the last
-    /// so far; `nil` if there is no chain.
+    /// The segments that a copy begun now will need: the first, and the last so far; `nil` if there
+    /// is no chain.
     package var extent: (chain: String, since: UInt64, last: UInt64)? {
         chain.withLock { chain in
             chain.place.map { ($0.chain, $0.since, $0.sequence) }
         }
     }
 
-    /// Reads a segment that waits, and follows its checksums; `nil` if it waits no more.
+    /// Reads a waiting segment and verifies its checksums; `nil` if it no longer waits.
     ///
-    /// One that is damaged ends the chain.
+    /// A damaged segment ends the chain.
     package func read(_ waiting: Waiting) -> LogSegment? {
         guard let data = FileManager.default.contents(atPath: folder.file(waiting.sequence)),
             let segment = LogSegment([UInt8](data)), segment.isWhole,
@@ -322,7 +329,7 @@ extension LogSpool {
         return segment
     }
 
-    /// Lets go of a segment that was shipped.
+    /// Removes a segment that was shipped.
     package func letGo(_ shipped: Waiting) {
         chain.withLock { chain in
             guard let index = chain.waiting.firstIndex(of: shipped) else { return }

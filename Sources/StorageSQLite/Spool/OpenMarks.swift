@@ -4,15 +4,15 @@ import RelayModel
 
 /// The marks of commits whose frames are not in a segment yet.
 ///
-/// They stand in a file too, so that a process that is killed leaves behind when its last commits
-/// were acknowledged. One write of some eighty bytes for each commit.
+/// They are in a file too, so that the times of the last acknowledged commits survive a killed
+/// process. Each commit costs one write of about eighty bytes.
 struct OpenMarks: ~Copyable {
     private let log: String
     private let path: String
     private var logFile: Int32 = -1
     private var file: Int32 = -1
     private(set) var isOn = false
-    /// The generation of the log that the last commit went to.
+    /// The salt of the log's generation that contains the last commit.
     private(set) var salt: [UInt8] = []
     /// The last frame of the last commit.
     private(set) var frames = 0
@@ -29,11 +29,11 @@ struct OpenMarks: ~Copyable {
         if file >= 0 { close(file) }
     }
 
-    /// Begins with what another process may have left, of one generation of the log.
+    /// Begins with the marks that another process may have left, of one generation of the log.
     ///
     /// - Parameters:
     ///   - earlier: The last mark that is in a segment.
-    ///   - frame: The last frame that is in one.
+    ///   - frame: The last frame that is in a segment.
     /// - Throws: ``SpoolFailure`` if the file cannot be opened.
     mutating func open(after earlier: LogMark?, beyond frame: Int) throws(SpoolFailure) {
         newest = earlier
@@ -45,15 +45,15 @@ struct OpenMarks: ~Copyable {
                 else { return nil }
                 return (line[..<end], mark)
             }
-        // Of several generations only the last can have frames that are in no segment.
+        // Only the last of several generations can have frames that are in no segment.
         left = lines.filter { $0.salt == lines.last?.salt }.map { (String($0.salt), $0.mark) }
         try begin()
     }
 
-    /// What another process left, until the log shows what of it counts.
+    /// The marks that another process left, until the log shows which of them are valid.
     private var left: [(salt: String, mark: LogMark)] = []
 
-    /// Begins without any.
+    /// Begins without any marks.
     mutating func begin() throws(SpoolFailure) {
         if file >= 0 { close(file) }
         file = Glibc.open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
@@ -62,7 +62,7 @@ struct OpenMarks: ~Copyable {
         isOn = true
     }
 
-    /// Ends noting.
+    /// Stops noting commits, and drops the marks.
     mutating func end() {
         isOn = false
         marks = []
@@ -71,7 +71,7 @@ struct OpenMarks: ~Copyable {
         forgetLog()
     }
 
-    /// Reads the salt of the log anew: the file of the log may be another one from now on.
+    /// Closes the log, so that the salt is read again: the log may be another file from now on.
     mutating func forgetLog() {
         if logFile >= 0 { close(logFile) }
         logFile = -1
@@ -79,7 +79,7 @@ struct OpenMarks: ~Copyable {
         frames = 0
     }
 
-    /// Takes over what another process left for frames behind `frame` of `generation`.
+    /// Takes over the marks that another process left for frames of `generation` after `frame`.
     mutating func adopt(_ generation: LogGeneration, beyond frame: Int) {
         let salt = Self.digits(generation.salt)
         for (other, mark) in left where other == salt && mark.frame > frame {
@@ -91,7 +91,7 @@ struct OpenMarks: ~Copyable {
         left = []
     }
 
-    /// Notes a commit that is durable.
+    /// Notes a durable commit.
     mutating func note(frames: Int, commits: Int64, head: LogPosition, at now: Timestamp) {
         guard isOn, let salt = currentSalt() else { return }
         let moment = max(now, newest?.moment ?? now)
@@ -104,7 +104,8 @@ struct OpenMarks: ~Copyable {
         _ = write(file, line, line.count)
     }
 
-    /// Marks a commit that nobody noted: what ended in a frame before anybody was answered.
+    /// Marks a commit that was found in the log without a mark: the process ended before it noted
+    /// it.
     mutating func mark(_ frame: Int, at now: Timestamp) {
         guard marks.last.map({ $0.frame < frame }) ?? true else { return }
         let mark = LogMark(
@@ -114,14 +115,14 @@ struct OpenMarks: ~Copyable {
         marks.append(mark)
     }
 
-    /// The marks up to frame `last`, which are then in a segment.
+    /// Removes and returns the marks up to frame `last`, which will be in a segment.
     mutating func take(through last: Int) -> [LogMark] {
         let taken = marks.prefix { $0.frame <= last }
         marks.removeFirst(taken.count)
         return Array(taken)
     }
 
-    /// Forgets what is in segments: none that is not may be in the file.
+    /// Empties the file if every mark is in a segment.
     mutating func trim() {
         if marks.isEmpty, file >= 0 { _ = ftruncate(file, 0) }
     }

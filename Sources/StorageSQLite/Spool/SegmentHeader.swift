@@ -1,6 +1,6 @@
 import RelayModel
 
-/// What a segment says of itself before its frames: lines of words, and an empty line.
+/// The header of a segment, before its frames: lines of words, then an empty line.
 ///
 /// ```
 /// belfry-log 1
@@ -12,41 +12,44 @@ import RelayModel
 /// boot 6ff5e6d0-…
 /// mark 3 120 118 1764101701123456789
 /// ```
-/// A segment is a stretch of frames of one generation of the write-ahead log. The stretches of a
-/// chain lie one behind the other without a gap.
+/// A segment is a run of frames of one generation of the write-ahead log. The segments of a chain
+/// follow one another without a gap.
 package struct SegmentHeader: Sendable, Hashable {
     static let title = "belfry-log 1"
-    /// The most that it may be: a mark has 80 bytes at most, and a segment has no more frames
-    /// than 16 MiB have pages of 512 bytes.
+    /// The maximum size of a header, in bytes.
+    ///
+    /// A mark has at most 80 bytes, and a segment has at most as many frames as 16 MiB have pages
+    /// of 512 bytes.
     static let maximumBytes = 4 << 20
 
     /// The identity of the store.
     package let store: String
     package let chain: String
-    /// Which segment of the chain it is, from 1.
+    /// The number of the segment in the chain, from 1.
     package let sequence: UInt64
-    /// The first segment of the same generation: a copy of the file that is begun now is made whole
-    /// by the segments from that one on.
+    /// The number of the first segment of the same generation.
+    ///
+    /// A copy of the file that begins now needs the segments from that one on.
     package let since: UInt64
     let generation: LogGeneration
-    /// The number of its first frame in the generation.
+    /// The number of its first frame in the generation, from 1.
     let first: Int
     let count: Int
     /// The checksum of the frame before the first.
     let before: [UInt8]
     /// The checksum of its last frame.
     let after: [UInt8]
-    /// Which start of the machine it was written in.
+    /// The ID of the machine's boot in which it was written.
     let boot: String
-    /// The commits that end in it.
+    /// The marks of the commits that end in the segment.
     package let marks: [LogMark]
 
-    /// The number of its last frame.
+    /// The number of its last frame in the generation.
     var last: Int { first + count - 1 }
 }
 
 extension SegmentHeader {
-    /// The header as it stands in a segment.
+    /// The header's text, with the empty line at its end.
     var text: String {
         let salt = Hexadecimal.encode(generation.salt)
         let seed = Hexadecimal.encode(generation.seed)
@@ -63,8 +66,8 @@ extension SegmentHeader {
         return lines.joined(separator: "\n") + "\n\n"
     }
 
-    /// Reads the header at the beginning of `bytes`, and says where the frames begin; `nil` if
-    /// there is none.
+    /// Decodes the header at the beginning of `bytes`, and returns it with the offset of the
+    /// frames; `nil` if there is none.
     static func read(_ bytes: some Collection<UInt8>) -> (header: SegmentHeader, end: Int)? {
         var lines: [Substring] = []
         var line: [UInt8] = []

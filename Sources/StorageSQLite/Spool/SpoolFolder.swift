@@ -3,8 +3,8 @@ import Glibc
 
 /// The folder in which segments wait until they are shipped.
 ///
-/// A segment has its name once it is whole. The newest stays when it was shipped, because it says
-/// how far the chain is.
+/// A segment gets its name when it is complete. The newest one is kept after it was shipped,
+/// because it says how far the chain has come.
 struct SpoolFolder: Sendable {
     static let ending = "-spool"
     private static let waiting = ".segment"
@@ -14,7 +14,7 @@ struct SpoolFolder: Sendable {
 
     let path: String
 
-    /// A segment by its number.
+    /// A segment with its number and its file name.
     struct Entry: Sendable, Hashable {
         let sequence: UInt64
         let isShipped: Bool
@@ -25,10 +25,10 @@ struct SpoolFolder: Sendable {
         path = database + Self.ending
     }
 
-    /// The file in which marks stand until their frames are in a segment.
+    /// The file that contains marks until their frames are in a segment.
     var marks: String { "\(path)/\(Self.noted)" }
 
-    /// The segments in order.
+    /// Returns the segments in order.
     func entries() -> [Entry] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
         return names.compactMap { name in
@@ -41,7 +41,7 @@ struct SpoolFolder: Sendable {
         }.sorted { $0.sequence < $1.sequence }
     }
 
-    /// The path of a segment that waits.
+    /// Returns the path of a waiting segment.
     func file(_ sequence: UInt64) -> String { "\(path)/\(Self.name(sequence))\(Self.waiting)" }
 
     private static func name(_ sequence: UInt64) -> String {
@@ -49,25 +49,25 @@ struct SpoolFolder: Sendable {
         return String(repeating: "0", count: max(0, 12 - digits.utf8.count)) + digits
     }
 
-    /// Makes the folder, for its owner only.
+    /// Creates the folder, for its owner only.
     func make() throws(SpoolFailure) {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
             throw SpoolFailure("\(path) cannot be made", errno)
         }
     }
 
-    /// Removes all that is in it.
+    /// Removes everything in the folder.
     func clear() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
             unlink("\(path)/\(name)")
         }
     }
 
-    /// Writes a segment, and lets go of the shipped one before it.
+    /// Writes a segment, and removes the shipped one before it.
     ///
-    /// It is not synced: what a power cut takes is seen at the next start, which begins a chain.
+    /// It is not synced. The next start notices what a power cut took, and begins a new chain.
     ///
-    /// - Returns: Its bytes.
+    /// - Returns: The size of the segment in bytes.
     func write(
         _ header: SegmentHeader, _ log: borrowing LogFile
     ) throws(SpoolFailure) -> Int {
@@ -108,7 +108,8 @@ struct SpoolFolder: Sendable {
         }
     }
 
-    /// Lets go of a segment that was shipped; the newest stays as the place of the chain.
+    /// Removes a segment that was shipped; the newest is renamed instead, because it holds the
+    /// chain's position.
     func letGo(_ sequence: UInt64, isNewest: Bool) {
         let name = file(sequence)
         if isNewest {
@@ -118,12 +119,13 @@ struct SpoolFolder: Sendable {
         }
     }
 
-    /// The header of a segment.
+    /// Reads the header of a segment; `nil` if it cannot be read.
     func header(of entry: Entry) -> SegmentHeader? {
         let file = open("\(path)/\(entry.name)", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { Glibc.close(file) }
-        // After days without the destination a start reads tens of thousands.
+        // The usual size is tried first: after days without the destination, a start reads tens of
+        // thousands of headers.
         for size in [Self.usualHeaderBytes, SegmentHeader.maximumBytes] {
             var bytes = [UInt8](repeating: 0, count: size)
             let count = pread(file, &bytes, size, 0)
@@ -134,10 +136,10 @@ struct SpoolFolder: Sendable {
         return nil
     }
 
-    /// A header with a hundred marks, which is more than most have.
+    /// The size of a header with a hundred marks, in bytes; most have fewer.
     private static let usualHeaderBytes = 16 << 10
 
-    /// The bytes of a segment.
+    /// Returns the size of a segment in bytes; 0 if it cannot be read.
     func bytes(of entry: Entry) -> Int {
         var found = stat()
         return stat("\(path)/\(entry.name)", &found) == 0 ? Int(found.st_size) : 0
@@ -145,7 +147,7 @@ struct SpoolFolder: Sendable {
 
     // MARK: An orderly end
 
-    /// Has all that is here written to the disk, and says that it is.
+    /// Syncs everything in the folder, and then records that this was done.
     func close(at chain: String, _ sequence: UInt64) {
         let names = entries().map { "\(path)/\($0.name)" }
         guard names.allSatisfy(Self.sync) else { return }
@@ -160,7 +162,8 @@ struct SpoolFolder: Sendable {
         }
     }
 
-    /// Whether the last end was an orderly one at this place; it is forgotten.
+    /// Returns whether the last end was orderly, at this segment of this chain, and removes the
+    /// record.
     func takeClosing(at chain: String, _ sequence: UInt64) -> Bool {
         let place = "\(path)/\(Self.closed)"
         defer { unlink(place) }
@@ -174,7 +177,10 @@ struct SpoolFolder: Sendable {
         return fsync(descriptor) == 0
     }
 
-    /// Which start of the machine this is: what was not synced before another is not believed.
+    /// The ID of the machine's current boot.
+    ///
+    /// Segments of an earlier boot are trusted only after an orderly end, because they were not
+    /// synced.
     static var boot: String {
         let text = try? String(
             contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)

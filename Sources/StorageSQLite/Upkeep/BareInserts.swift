@@ -2,12 +2,14 @@ import FoundationEssentials
 import Storage
 import StorageSQL
 
-/// What SQLite does on this disk with nothing around it, against which intake is measured.
+/// Measures bare inserts into SQLite on this disk, with which intake is compared.
 package enum BareInserts {
-    /// Rows per second of `bytes` bytes, `perCommit` in a durable transaction, into a table with
-    /// the log's columns, for about `seconds`.
+    /// Returns how many rows per second SQLite inserts into a table with the log's columns.
     ///
-    /// - Throws: ``StorageError``, or what SQLite says.
+    /// Each row has a body of `bytes` bytes. Each durable transaction has `perCommit` rows. The
+    /// measurement takes about `seconds`.
+    ///
+    /// - Throws: ``StorageError``, or an error of SQLite.
     package static func rowsPerSecond(
         path: String, bytes: Int, perCommit: Int, seconds: Double
     ) throws -> Double {

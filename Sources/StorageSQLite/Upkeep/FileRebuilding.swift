@@ -4,28 +4,29 @@ import Glibc
 package import RelayModel
 package import Storage
 
-/// Makes the file of a store out of a copy that was made while it was written to, and the segments
-/// of its log since.
+/// Builds the file of a store from a copy and the segments of its log since the copy was begun.
 ///
-/// Only whole commits get into the file. What of a segment comes after its last mark waits in
-/// memory until a mark follows: at most the frames of one transaction.
+/// The store may have been written to during the copy. Only whole commits get into the file. The
+/// frames after the last mark of a segment wait in memory until another mark follows: at most the
+/// frames of one transaction.
 package struct FileRebuilding: ~Copyable {
     private let path: String
     private let descriptor: Int32
-    /// The moment up to which commits are wanted.
+    /// Commits after this time are left out.
     private let limit: Timestamp
     private var pending: [(segment: LogSegment, from: Int)] = []
     private var earlier: SegmentHeader?
     private var pageBytes = 0
     private var pages = 0
-    /// The pages that were laid over the copy, a thousand each: pages may be far apart.
+    /// The pages that were overwritten by segments, in groups of 1024, because they may be far
+    /// apart.
     private var touched: [Int: [Bool]] = [:]
     /// The last commit that is in the file.
     package private(set) var mark: LogMark?
-    /// The first commit that is in a segment and not wanted.
+    /// The first commit that is in a segment and later than the limit.
     package private(set) var next: LogMark?
 
-    /// Makes the file at `path`, for its owner only; it must not exist.
+    /// Creates the file at `path`, for its owner only; it must not exist.
     ///
     /// - Throws: ``Storage/StorageError``.
     package init(at path: String, through limit: Timestamp) throws(StorageError) {
@@ -47,18 +48,18 @@ package struct FileRebuilding: ~Copyable {
         }
     }
 
-    /// Takes back the parts that were written, before any segment was laid over them.
+    /// Discards the parts that were written, before any segment was laid over them.
     package func empty() throws(StorageError) {
         guard ftruncate(descriptor, 0) == 0 else {
             throw .failed(path, "it cannot be written", errno)
         }
     }
 
-    /// Lays the commits of a segment over the file, as far as they are wanted.
+    /// Lays the commits of a segment over the file, up to the limit.
     ///
-    /// - Returns: Whether a later segment may have more that is wanted.
-    /// - Throws: ``Storage/StorageError/damaged(path:reason:)`` if it does not follow the one
-    ///   before.
+    /// - Returns: Whether a later segment may contain more commits within the limit.
+    /// - Throws: ``Storage/StorageError/damaged(path:reason:)`` if the segment does not follow the
+    ///   previous one.
     package mutating func lay(_ segment: LogSegment) throws(StorageError) -> Bool {
         let header = segment.header
         guard segment.isWhole, earlier.map(segment.follows) ?? true else {
@@ -103,7 +104,7 @@ package struct FileRebuilding: ~Copyable {
         }
     }
 
-    /// Gives the file its length, its pages their checksums, and brings it to the disk.
+    /// Sets the file's length, writes its pages' checksums, and syncs the file.
     ///
     /// - Throws: ``Storage/StorageError``.
     package mutating func finish() throws(StorageError) {
@@ -111,7 +112,7 @@ package struct FileRebuilding: ~Copyable {
             throw .damaged(path: path, reason: "no commit could be laid over the copy")
         }
         let header = try page(1)
-        // The header reserves the room for them (docs/storage.md).
+        // The header says whether pages reserve space for checksums (docs/storage.md).
         if header[20] == 8 {
             for (group, marks) in touched {
                 for (index, isTouched) in marks.enumerated() where isTouched {

@@ -5,15 +5,15 @@ import Migrations
 import Storage
 import StorageSQL
 
-/// Copies a database file, also while a relay writes to it.
+/// Copies a database file, even while a relay writes to it.
 ///
-/// The copy is of one moment, whole, and smaller than the file: free pages are left out. It is
-/// written under another name first, synced, opened and checked, and only then gets its name, so
-/// that a file of that name is always good.
+/// The copy shows one moment, is complete, and is smaller than the file, because free pages are
+/// left out. It is first written under another name, synced, opened and checked. Only then does it
+/// get its name, so a file of that name is always good.
 struct StoreBackup {
-    /// What the copy is to be.
+    /// The purpose of the copy.
     enum Purpose: Sendable {
-        /// A backup, on which no relay starts.
+        /// A backup; no relay starts on it.
         case backup
         /// A store with an identity of its own.
         case store
@@ -31,7 +31,7 @@ struct StoreBackup {
         }
         let partial = target + ".partial"
         Self.remove(partial)
-        // The copy holds the same secrets, and SQLite writes into an empty file as it is.
+        // The copy contains the same secrets, and SQLite keeps the mode of an existing empty file.
         let descriptor = Glibc.open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             throw StorageError.failed(partial, "it cannot be created", errno)
@@ -55,7 +55,7 @@ struct StoreBackup {
         }
     }
 
-    /// Removes a copy that is not whole, with what SQLite keeps beside it.
+    /// Removes an incomplete copy, with the files that SQLite keeps beside it.
     private static func remove(_ partial: String) {
         for ending in ["", "-wal", "-shm", "-journal"] {
             try? FileManager.default.removeItem(atPath: partial + ending)
@@ -73,10 +73,10 @@ struct StoreBackup {
         try Self.seal(partial)
     }
 
-    /// Gives the pages of a new copy their checksums.
+    /// Writes the checksums of a new copy's pages.
     ///
-    /// SQLite writes pages of a copy that is larger than its cache before the first one, which
-    /// says that pages have any: by then the layer below it has let them pass without.
+    /// If a copy is larger than its cache, SQLite writes other pages before the first, which says
+    /// that pages have checksums. Until then the checksum layer lets pages pass without one.
     private static func seal(_ partial: String) throws {
         let descriptor = open(partial, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -84,17 +84,17 @@ struct StoreBackup {
         }
         defer { close(descriptor) }
         let code = belfry_pages_reseal(descriptor)
-        // Whose header reserves no room for them has none.
+        // EINVAL: the header reserves no space for checksums, so the copy has none.
         guard code == 0 || code == EINVAL else {
             throw StorageError.failed(partial, "its checksums cannot be written", code)
         }
     }
 
-    /// Says in the copy what it is.
+    /// Marks the copy as a backup or a store.
     ///
-    /// A store gets an identity of its own, because its log goes on at positions that another has
-    /// used: with the old one, new pushes would have the `apns-id` and `nid` of others. What waits
-    /// keeps its own.
+    /// A store gets an identity of its own, because its log continues at positions that another
+    /// store has used too. With the old identity, its new pushes would have the same `apns-id` and
+    /// `nid` as others. Deliveries that wait keep theirs.
     private func mark(_ partial: String) throws {
         let connections = StoreConnections(path: partial, settings: StoreSettings())
         let db = try connections.openConnection()
@@ -107,7 +107,8 @@ struct StoreBackup {
         try db.inTransaction(.deferred) {
             try db.execute(sql: "PRAGMA application_id = \(application)")
             if purpose == .store {
-                // No snapshot is of this store, and an older process cannot settle in it.
+                // No snapshot of the other store may be used, and a process of an older epoch
+                // cannot settle in this one.
                 try db.execute(
                     sql: """
                         UPDATE store SET identity = randomblob(16), isWitnessed = 0;
@@ -122,14 +123,15 @@ struct StoreBackup {
         }
     }
 
-    /// A store that was moved away may be restored; one that is not whole yet may not.
+    /// Removes the mark of a store that was moved away; refuses a store whose move here is
+    /// incomplete.
     private func forgetMove(_ db: EmbeddedConnection) throws {
         guard let mark = try MoveMark.find(in: db.database) else { return }
         guard mark.direction == .away else { throw mark.refusal(at: path) }
         try db.execute(sql: "DROP TABLE storeMove")
     }
 
-    /// Has the kernel write a file, or a directory's names, to the disk.
+    /// Syncs a file, or a directory's names, to the disk; returns whether that worked.
     @discardableResult static func sync(_ path: String) -> Bool {
         let descriptor = open(path.isEmpty ? "." : path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
@@ -138,25 +140,25 @@ struct StoreBackup {
     }
 }
 
-/// What is done about a store that is where another is to be restored.
+/// What to do about an existing store in the place of the restored one.
 package enum RestoredOver: Sendable, Hashable {
-    /// It is refused.
+    /// Refuse to restore.
     case nothing
-    /// It is moved aside.
+    /// Move the existing store aside.
     case movedAside
 }
 
-/// Makes a store of a copy, in the place of another or where there was none.
+/// Makes a store from a copy, either in the place of an existing store or in an empty place.
 struct StoreRestoring {
     let source: String
     let target: String
     let over: RestoredOver
 
-    /// What lies beside a file and belongs to it.
+    /// The suffixes of the file and the files that belong to it.
     ///
-    /// The file goes first: whoever starts meanwhile finds none.
+    /// The database file is moved first, so a process that starts meanwhile finds no file.
     private static let endings = ["", "-wal", StoreWitness.ending]
-    /// What a store is called that had to make room.
+    /// The suffix of a store that was moved aside.
     private static let asideEnding = "-replaced"
 
     func run() throws -> StoreReport {
@@ -164,19 +166,20 @@ struct StoreRestoring {
             throw StorageError.inaccessible(
                 path: target, reason: "a store is restored from a copy, under another name")
         }
-        // Nobody writes to the old one meanwhile, under whatever name.
+        // The lock keeps other processes from writing to the old file meanwhile, under whatever
+        // name.
         let lock = try StoreLock(databasePath: target)
         defer { lock.release() }
         do {
             return try restore()
         } catch {
-            // Where there was nothing, nothing is left.
+            // In an empty place, no lock file is left behind.
             lock.withdraw()
             throw error
         }
     }
 
-    /// Refuses what is refused whatever the copy is, and changes nothing.
+    /// Refuses what is refused for any copy; changes nothing.
     static func check(_ target: String, over: RestoredOver) throws {
         let lock = try StoreLock(databasePath: target)
         defer { lock.release() }
@@ -184,7 +187,7 @@ struct StoreRestoring {
         _ = try movable(at: target, over)
     }
 
-    /// The endings of what is at `target`, all of which can be moved aside.
+    /// Returns the suffixes of the files at `target`, after checking that all can be moved aside.
     private static func movable(at target: String, _ over: RestoredOver) throws -> [String] {
         let files = FileManager.default
         let old = endings.filter { files.fileExists(atPath: target + $0) }
@@ -197,7 +200,7 @@ struct StoreRestoring {
         }
         let aside = target + asideEnding
         let there = endings.filter { files.fileExists(atPath: aside + $0) }
-        // What a restore that was interrupted had not moved yet follows what it had.
+        // Files that an interrupted restore did not move yet may join those that it moved.
         let isFollowing =
             !old.contains("") && there.contains("") && Set(old).isDisjoint(with: there)
         guard old.isEmpty || there.isEmpty || isFollowing else {
@@ -207,14 +210,15 @@ struct StoreRestoring {
         return old
     }
 
-    /// Does it while the lock is held.
+    /// Restores while the lock is held.
     private func restore() throws -> StoreReport {
         let files = FileManager.default
         let old = try Self.movable(at: target, over)
         let aside = target + Self.asideEnding
         let new = target + StoreConnections.restoredEnding
-        // One that an interrupted restore has left may be all that keeps an empty store from being
-        // made here: it stays until there is another, and may be what is restored.
+        // A file left by an interrupted restore may be all that prevents a start from creating an
+        // empty store here, and may itself be the source. So it stays until the new one replaces
+        // it.
         let copy = target + ".restoring"
         try? files.removeItem(atPath: copy)
         let report = try StoreBackup(path: source, target: copy, purpose: .store).run()
@@ -225,7 +229,7 @@ struct StoreRestoring {
         try? files.removeItem(atPath: target + "-shm")
         SnapshotFile.removeAll(stem: target + "-snapshot-", except: nil)
         let folder = URL(filePath: target).deletingLastPathComponent().path
-        // The new file is never on the disk beside the log of the old one.
+        // The new file must never be on the disk beside the log of the old one.
         StoreBackup.sync(folder)
         try files.moveItem(atPath: new, toPath: target)
         StoreBackup.sync(folder)

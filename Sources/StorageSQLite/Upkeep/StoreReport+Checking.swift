@@ -5,7 +5,7 @@ extension StoreReport {
     /// Checks the file at `path`; see ``RelayStore/check(path:)``.
     static func check(path: String) throws -> StoreReport {
         do {
-            // Known before the file is read: a relay may be writing meanwhile.
+            // The witness is read before the file, because a relay may be writing meanwhile.
             let path = try StorePlace.resolve(path)
             let known = try StoreWitness.record(of: path)
             return try StoreConnections(path: path, settings: StoreSettings())

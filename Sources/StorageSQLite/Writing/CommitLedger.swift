@@ -3,13 +3,12 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Counts the commits that are acknowledged, in the file and beside it.
+/// Counts the acknowledged commits, for the file and in the witness.
 ///
-/// It belongs to the writer's thread, which also looks now and then whether the file is in its
-/// place.
+/// The writer's thread uses it. It also checks now and then that the file is still in its place.
 final class CommitLedger: Sendable {
     private static let commitsBetweenLooks: UInt64 = 32
-    /// The most that a power cut can take from what the witness knows, while there are commits.
+    /// How far the witness may lag behind after a power cut, while there are commits.
     private static let syncInterval = Duration.seconds(5)
 
     private let witness: StoreWitness
@@ -20,7 +19,7 @@ final class CommitLedger: Sendable {
     private let noted = Atomic<UInt64>(0)
     private let syncedAt = Mutex(ContinuousClock.now)
 
-    /// Begins with the commits that the file counts.
+    /// Creates a ledger that begins with the number of commits in the file.
     init(
         _ witness: StoreWitness, lock: StoreLock, identity: UUIDBytes, commits: Int64,
         isSealed: Bool
@@ -35,10 +34,10 @@ final class CommitLedger: Sendable {
     /// The number of the next commit.
     var next: Int64 { counted.load(ordering: .relaxed) + 1 }
 
-    /// Notes a commit that is durable, before anybody is told.
+    /// Records a durable commit in the witness, before the callers are answered.
     ///
-    /// - Throws: ``StorageError/closed(_:)`` if that cannot be done, or the file is not in its
-    ///   place any more.
+    /// - Throws: ``StorageError/closed(_:)`` if it cannot be recorded, or the file is no longer in
+    ///   its place.
     func note(_ commits: Int64, head: LogPosition) throws {
         counted.store(commits, ordering: .relaxed)
         try write(head: head, salt: witness.salt())
@@ -55,18 +54,20 @@ final class CommitLedger: Sendable {
         if isDue { try sync() }
     }
 
-    /// Notes how far the store is at its end, durably: everything is in the file, or a reader kept
-    /// the log.
+    /// Durably records the state of the store at its end.
+    ///
+    /// Then everything is in the file, unless a reader kept the log.
     func noteEnd(head: LogPosition, isLogKept: Bool) throws {
         try write(head: head, salt: isLogKept ? witness.salt() : 0)
         try sync()
     }
 
-    /// Notes how far the store is at a start, durably.
+    /// Durably records the state of the store at a start.
     ///
-    /// The file says then that it has a witness: so this one must be there.
+    /// It comes before the file says that it has a witness, because a file that says so is refused
+    /// without one.
     ///
-    /// - Throws: ``StorageError/noRoom(_:)`` if there is none.
+    /// - Throws: ``StorageError/noRoom(_:)`` if the disk is full.
     func noteBeginning(head: LogPosition) throws(StorageError) {
         try witness.noteAtStart(record(head: head, salt: witness.salt()))
     }
@@ -87,9 +88,10 @@ final class CommitLedger: Sendable {
         try Self.leavingBehind { () throws(WitnessFailure) in try witness.sync() }
     }
 
-    /// Has the witness note or sync something; where there is no room for it, which some file
-    /// systems say only at the sync, it stays behind: it knows less then, and never more than there
-    /// is.
+    /// Runs a write or sync of the witness, and ignores a full disk.
+    ///
+    /// Some file systems report a full disk only at the sync. The witness then lags behind, but
+    /// never claims more than is on the disk.
     static func leavingBehind(_ body: () throws(WitnessFailure) -> Void) throws {
         do throws(WitnessFailure) {
             try body()

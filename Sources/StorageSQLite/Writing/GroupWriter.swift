@@ -5,12 +5,12 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// The one writer: takes what callers want written, and commits it together.
+/// The one writer, which takes the requests of many callers and commits them together.
 ///
-/// It owns a thread, because SQLite and the disk block. Callers are answered after the commit is
-/// durable. Whatever one of them does wrong is undone by itself. After a failure that leaves it
-/// unknown what is on the disk, nothing is written any more, though the last commit can still be
-/// read: a new process must read the file again.
+/// It has a thread of its own, because SQLite and the disk block. Callers are answered after the
+/// commit is durable. A request that fails is rolled back alone. After a failure that leaves the
+/// state of the disk unknown, nothing more is written, though the last commit can still be read. A
+/// new process must then read the file again.
 final class GroupWriter: Sendable {
     private let pool: EmbeddedPool
     private let inbox: WriteInbox
@@ -35,10 +35,10 @@ final class GroupWriter: Sendable {
         self.horizon = horizon
     }
 
-    /// Commits that succeeded since the store was opened.
+    /// The number of successful commits since the store was opened.
     var commitCount: UInt64 { commits.load(ordering: .relaxed) }
 
-    /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
+    /// Starts the thread; it calls `ended` and ends when the inbox was ended and is empty.
     func start(ended: @escaping @Sendable () -> Void) {
         startThread(named: "belfry.writer") { [self] in
             run()
@@ -62,7 +62,7 @@ final class GroupWriter: Sendable {
         }
     }
 
-    /// Ends all writing: a new process must read the file again.
+    /// Ends all writing; a new process must read the file again.
     func giveUp(_ error: StorageError) {
         inbox.refuse(error)
         horizon.close(error)
@@ -94,7 +94,7 @@ final class GroupWriter: Sendable {
         }
     }
 
-    /// Notes beside the file what is durable in it; returns why that failed.
+    /// Records a durable commit in the spool and the witness; returns why that failed.
     private func note(_ finished: Finished, frames: Int) -> StorageError? {
         guard let count = finished.count else { return nil }
         spool?.note(frames: frames, commits: count, head: finished.head)
@@ -106,7 +106,10 @@ final class GroupWriter: Sendable {
         }
     }
 
-    /// One at a time, what fits still goes in; what does not is answered for itself.
+    /// Answers a batch whose commit failed.
+    ///
+    /// Unless the failure is fatal, each request is tried alone: some may still fit, and the others
+    /// get an error of their own.
     private func answer(
         _ batch: [WriteRequest], afterFailure error: any Error, _ trimmer: borrowing LogTrimmer
     ) {
@@ -127,13 +130,13 @@ final class GroupWriter: Sendable {
 
     private struct Finished {
         let head: LogPosition
-        /// The commits so far, if this one changed anything.
+        /// The number of commits so far; `nil` if this one changed nothing.
         let count: Int64?
         let appended: [StoredEntry]
         let answers: [@Sendable () -> Void]
     }
 
-    /// A request failed by itself, and nothing separates it from the others.
+    /// One request of a batch failed, and no savepoint isolates it from the others.
     private struct FailureOfOne: Error {}
 
     private func transact(
@@ -174,7 +177,7 @@ final class GroupWriter: Sendable {
         do {
             return try commit.run(request, isolation)
         } catch {
-            // What concerns the whole transaction is not this request's own failure.
+            // An error of the whole transaction is not this request's own.
             if let failure = error as? EmbeddedError, StorageError.verdict(on: failure) != .refused
             {
                 throw error
