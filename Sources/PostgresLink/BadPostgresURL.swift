@@ -1,21 +1,20 @@
-/// What is wrong with the text that says where a server is; the text itself is not in it, because
-/// it may hold a password.
+/// Says what is wrong with a connection URL, without the URL itself, which may contain a password.
 package struct BadPostgresURL: Error, Sendable, Hashable {
     /// What is wrong, and what is allowed.
     package let reason: String
 
     init(reason: String) { self.reason = reason }
 
-    /// Takes what libpq says of a text, without what it quotes of it.
+    /// Takes libpq's message about a text, without the parts of the text that it quotes.
     init(said message: String) {
         let line = PostgresError.line(message)
-        // By scalars: what begins with a mark makes one letter of it and the quotation mark, and
-        // would be told.
+        // Split by Unicode scalars: a combining mark after a quotation mark would form one
+        // character with it, and the quoted text would be shown.
         let parts = line.unicodeScalars.split(separator: "\"", omittingEmptySubsequences: false)
             .map { String($0) }
-        // Signs that should be there are quoted too, and are of libpq.
+        // libpq also quotes characters that it expected; these are shown.
         let first = parts.indices.first { $0 % 2 == 1 && !Self.signs.contains(parts[$0]) }
-        // What is quoted may have quotes itself: nothing after it is kept.
+        // A quoted text may itself contain quotation marks, so nothing after it is kept.
         self.init(
             reason: first.map { parts[..<$0].joined(separator: "\"") + "\"…\"" } ?? line)
     }
@@ -31,8 +30,9 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
         "any", "read-write", "read-only", "primary", "standby", "prefer-standby",
     ]
 
-    /// What is wrong with a value, which libpq says only when it connects, as if no server could be
-    /// reached; `nil` if nothing is.
+    /// Returns what is wrong with a value; `nil` if nothing is.
+    ///
+    /// libpq reports such a value only when it connects, as if no server could be reached.
     static func wrongValue(_ parameters: [String: String]) -> BadPostgresURL? {
         let ports = parameters["port"]?.split(separator: ",") ?? []
         guard ports.allSatisfy({ (1...65_535).contains(Self.number($0) ?? 0) }) else {
@@ -50,19 +50,20 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
         return nil
     }
 
-    /// As libpq reads it, which lets blanks stand around.
+    /// Parses a number as libpq does, which allows white space around it.
     private static func number(_ text: some StringProtocol) -> Int? {
         Int(String(text).filter { !$0.isWhitespace })
     }
 
     // MARK: Other texts
 
-    /// What libpq takes for pairs of keys and values, and finds no `=` in.
+    /// The error for a text that libpq would parse as keys and values, but that has no `=`.
     static let noURL = BadPostgresURL(
         reason: "an URL of PostgreSQL begins with postgresql:// or postgres://, as "
             + "postgresql://belfry@db.example/relay; libpq's key=value pairs are taken too")
 
-    /// Whether a text has another scheme than PostgreSQL's, or is neither an URL nor pairs.
+    /// Returns whether a text has another scheme than PostgreSQL's, or is neither a URL nor
+    /// key-value pairs.
     static func isNoURL(_ text: String) -> Bool {
         if text.hasPrefix("postgresql://") || text.hasPrefix("postgres://") { return false }
         guard let equals = text.firstIndex(of: "=") else { return true }
@@ -71,14 +72,15 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
 
     // MARK: Passwords that are cut
 
-    /// An URL whose password has a `/`: for libpq the server's place ends there, and the rest is
-    /// the database's name.
+    /// The error for a URL whose password contains a `/`.
+    ///
+    /// libpq takes what follows the `/` as the name of the database.
     static let cutPassword = BadPostgresURL(
         reason: "it has an \"@\" after a \"/\": in a name they are written as %40 and %2F, and a "
             + "password does not belong into it, but into the file that PGPASSFILE names, or into "
             + "PGPASSWORD")
 
-    /// Whether an URL has an `@` in its path.
+    /// Returns whether a URL has an `@` in its path.
     static func hasCutPassword(_ text: String) -> Bool {
         guard let scheme = text.firstRange(of: "://") else { return false }
         let path = text[scheme.upperBound...].drop { $0 != "/" }.prefix { $0 != "?" }

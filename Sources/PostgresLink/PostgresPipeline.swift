@@ -4,14 +4,14 @@
     import CNoPQ
 #endif
 
-/// Statements that go to the server together, and are answered together.
+/// Statements that are sent to the server together, and answered together.
 ///
-/// What nobody waits for is queued, and goes with the next statement whose answer is wanted: many
-/// small statements cost one round trip. Each round trip ends with a synchronisation, after which
-/// an open transaction is *idle* to the server: one whose owner is paused is thrown out by
-/// `idle_in_transaction_session_timeout`, and blocks nobody for ever.
+/// A statement whose answer is not needed is queued, and sent with the next one whose answer is. So
+/// many small statements cost one round trip. Each round trip ends with a synchronisation, after
+/// which an open transaction is *idle* for the server. If its client is paused then,
+/// `idle_in_transaction_session_timeout` ends the session, and it blocks no other for ever.
 ///
-/// It is used by one thread alone, and that protects it.
+/// Concurrency: only one thread may use it.
 package final class PostgresPipeline: @unchecked Sendable {
     /// A statement with the types of its parameters.
     private struct Statement: Hashable {
@@ -19,60 +19,62 @@ package final class PostgresPipeline: @unchecked Sendable {
         let types: [UInt32]
     }
 
-    /// How many statements are kept prepared; those of the relay are fewer.
+    /// The maximum number of statements that are kept prepared; the relay has fewer.
     private static let mostPrepared = 2000
-    /// What is queued beyond this is sent off, so that no transaction is in memory twice.
+    /// The size at which queued statements are sent, so that no transaction is in memory twice.
     private static let mostQueuedBytes = 1 << 20
-    /// How often one statement goes together: what it answers is in memory as a whole.
+    /// How many executions of one statement are sent together; all their answers are in memory at
+    /// once.
     private static let mostTogether = 64
 
-    /// The connection, which does nothing else from now on.
+    /// The connection, which must not be used for anything else.
     package let connection: PostgresConnection
     private let patience: Duration
     private var prepared: [Statement: String] = [:]
-    /// What was prepared since the last synchronisation, and may not be there.
+    /// The statements that were prepared since the last synchronisation, and may have failed.
     private var unproven: [Statement] = []
     private var nextName = 0
     private var queuedBytes = 0
     private var queued = 0
-    /// Synchronisations whose answers were not read yet.
+    /// The number of synchronisations whose answers were not read yet.
     private var unanswered = 0
-    /// Round trips since the beginning.
+    /// The number of round trips so far.
     package private(set) var roundTrips = 0
 
-    /// Takes a connection over.
+    /// Takes over a connection.
     ///
     /// - Parameters:
-    ///   - connection: A connection on which nothing is under way.
-    ///   - patience: How long one round trip may take; beyond, the connection is given up.
-    /// - Throws: ``PostgresError`` if the connection is of no use.
+    ///   - connection: A connection on which nothing is in progress.
+    ///   - patience: How long one round trip may take before the connection is given up.
+    /// - Throws: ``PostgresError`` if the connection cannot be used.
     package init(_ connection: PostgresConnection, patience: Duration) throws {
         self.connection = connection
         self.patience = patience
         guard PQenterPipelineMode(connection.handle) == 1 else { throw connection.failure }
-        // What was asked for before came row by row, and libpq ends that with the second thing that
-        // is asked for in a pipeline: the first is nothing.
+        // Earlier queries used single-row mode, which libpq leaves only with the second result in a
+        // pipeline. So the first round trip is empty.
         _ = try exchange(within: patience, keeping: 0)
         roundTrips = 0
     }
 
-    /// Whether the connection can be used no more.
+    /// Whether the connection can no longer be used.
     package private(set) var isBroken = false
 
-    /// Whether a transaction is open, as of the last round trip.
+    /// Whether a transaction was open after the last round trip.
     package var isInsideTransaction: Bool {
         let status = PQtransactionStatus(connection.handle)
         return status == PQTRANS_INTRANS || status == PQTRANS_INERROR
     }
 
-    /// Queues a statement whose answer nobody waits for; an error of it is thrown by the next
-    /// ``fetch(_:_:)`` or ``settle(within:)``.
+    /// Queues a statement whose answer is not needed.
+    ///
+    /// Its error is thrown by the next ``fetch(_:_:)`` or ``settle(within:)``.
     ///
     /// - Parameters:
     ///   - sql: One statement.
-    ///   - values: As many as it has parameters.
-    ///   - keeping: whether it is prepared once, and found again by its text.
-    /// - Throws: ``PostgresError`` of what was queued before, if it had to be sent.
+    ///   - values: The values of its parameters.
+    ///   - keeping: Whether it is prepared once, and reused by its text.
+    /// - Throws: ``PostgresError`` of an earlier queued statement, if the queue had to be sent.
     package func queue(
         _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true
     ) throws {
@@ -103,12 +105,13 @@ package final class PostgresPipeline: @unchecked Sendable {
         queuedBytes += bytes.count + 64
     }
 
-    /// Runs a statement, after all that is queued, and returns what it answers.
+    /// Runs a statement after everything that is queued, and returns its answer.
     package func fetch(
         _ sql: String, _ values: [PostgresValue] = [], keeping: Bool = true,
         within patience: Duration? = nil
     ) throws -> PostgresRows {
-        // However much is queued: what was sent off by itself would have no answer here.
+        // It is queued whatever the size of the queue is: if it were sent alone, its answer would
+        // be lost.
         try enqueue(sql, values, keeping: keeping)
         guard let rows = try exchange(within: patience ?? self.patience, keeping: 1).last else {
             throw Self.silence
@@ -116,8 +119,9 @@ package final class PostgresPipeline: @unchecked Sendable {
         return rows
     }
 
-    /// Runs a statement with each of several sets of values, one after the other and all after what
-    /// is queued, and returns what each answers: so many of them go together.
+    /// Runs a statement once for each set of values, after everything that is queued.
+    ///
+    /// Many executions are sent together. The answers are in the order of `sets`.
     package func fetchEach(
         _ sql: String, _ sets: [[PostgresValue]], keeping: Bool = true
     ) throws -> [PostgresRows] {
@@ -127,7 +131,7 @@ package final class PostgresPipeline: @unchecked Sendable {
         while !rest.isEmpty {
             let part = rest.prefix(Self.mostTogether)
             rest = rest.dropFirst(part.count)
-            // To prepare has an answer of its own, which must not come between these.
+            // Preparing has an answer of its own, which must not come between these.
             if keeping {
                 for values in part {
                     _ = try prepare(Statement(sql: sql, types: values.map(\.type)))
@@ -144,14 +148,15 @@ package final class PostgresPipeline: @unchecked Sendable {
     private static let silence = PostgresError(
         state: "", message: "the server did not answer a statement")
 
-    /// Waits until all that is queued is done.
+    /// Waits until everything that is queued is done.
     package func settle(within patience: Duration? = nil) throws {
         guard queued > 0 || unanswered > 0 else { return }
         _ = try exchange(within: patience ?? self.patience, keeping: 0)
     }
 
-    /// Sends what is queued; an error of it is thrown by the next ``fetch(_:_:keeping:)`` or
-    /// ``settle(within:)``.
+    /// Sends what is queued without waiting.
+    ///
+    /// An error is thrown by the next ``fetch(_:_:keeping:)`` or ``settle(within:)``.
     package func send() throws {
         guard queued > 0 else { return }
         try synchronise()
@@ -159,7 +164,7 @@ package final class PostgresPipeline: @unchecked Sendable {
         guard PQflush(connection.handle) >= 0 else { throw broken() }
     }
 
-    /// Cuts the connection: nothing of it is waited for any more.
+    /// Marks the connection as broken, so that nothing more is sent or awaited.
     package func giveUp() {
         isBroken = true
     }
@@ -171,7 +176,7 @@ package final class PostgresPipeline: @unchecked Sendable {
 
     // MARK: Sending
 
-    /// The name under which a statement is prepared; `nil` if too many are.
+    /// Prepares a statement if needed and returns its name; `nil` if too many are prepared.
     private func prepare(_ statement: Statement) throws -> String? {
         if let name = prepared[statement] { return name }
         guard prepared.count < Self.mostPrepared else { return nil }
@@ -200,7 +205,7 @@ package final class PostgresPipeline: @unchecked Sendable {
             lengths.append(Int32(end - start))
             start = end
         }
-        // A value without bytes still needs a place, or it would be taken for none.
+        // A value without bytes still needs an address, because a null pointer means NULL.
         return (bytes + [0]).withUnsafeBytes { raw in
             let base = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
             var pointers: [UnsafePointer<CChar>?] = []
@@ -214,7 +219,7 @@ package final class PostgresPipeline: @unchecked Sendable {
 
     // MARK: Receiving
 
-    /// Sends what is queued, reads all answers, and returns the last ones, so many of them.
+    /// Sends what is queued, reads all answers, and returns the last `count` of them.
     private func exchange(within patience: Duration, keeping count: Int) throws -> [PostgresRows] {
         try synchronise()
         var last: [PostgresRows] = []
@@ -266,7 +271,7 @@ package final class PostgresPipeline: @unchecked Sendable {
         throw refusal
     }
 
-    /// The next result; `nil` if the connection has ended.
+    /// Returns the next result; `nil` if the connection has ended.
     private func nextResult(
         since start: Duration, within patience: Duration
     ) throws -> OpaquePointer? {
@@ -280,11 +285,11 @@ package final class PostgresPipeline: @unchecked Sendable {
                 connection.wake.wait(
                     socket: PQsocket(handle), toRead: true, toWrite: PQflush(handle) > 0,
                     for: .milliseconds(250))
-                // What came before the end of a connection is still read.
+                // What arrived before the end of a connection is still read.
                 if !connection.takeInput() { break }
             }
             if let result = PQgetResult(handle) { return result }
-            // Between two statements there is nothing for once.
+            // Between two statements of a pipeline, PQgetResult returns a null pointer once.
             if PQstatus(handle) == CONNECTION_BAD { return nil }
         }
     }

@@ -4,16 +4,17 @@
     import CNoPQ
 #endif
 
-/// What a statement answered: rows, and how many it changed.
+/// The answer to a statement: rows, and how many rows it changed.
 ///
-/// It never changes, and so may be read anywhere; it is as large in memory as what the server sent.
+/// Concurrency: it never changes, so any thread may read it. It takes as much memory as the
+/// server's answer.
 package final class PostgresRows: @unchecked Sendable {
     private let result: OpaquePointer
-    /// How many rows there are.
+    /// The number of rows.
     package let count: Int
     private let types: [UInt32]
 
-    /// Takes over what libpq made.
+    /// Takes ownership of a result of libpq.
     init(_ result: OpaquePointer) {
         self.result = result
         count = Int(PQntuples(result))
@@ -25,35 +26,37 @@ package final class PostgresRows: @unchecked Sendable {
         PQclear(result)
     }
 
-    /// How many rows the statement wrote or changed; of one that only read, how many it found.
+    /// The number of rows that the statement changed; for a query, the number of rows that it
+    /// found.
     package var changed: Int {
         PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     package var columns: Int { types.count }
 
-    /// The names of the columns, as the server says them: in small letters unless quoted.
+    /// The names of the columns as the server has them: in lower case unless quoted.
     package var names: [String] {
         (0..<Int32(types.count)).map { column in
             PQfname(result, column).map { String(cString: $0) } ?? ""
         }
     }
 
-    /// What the server says it did: `COMMIT`, and `ROLLBACK` where it was asked for the former.
+    /// The server's command tag, such as `COMMIT`; it is `ROLLBACK` if a commit of a failed
+    /// transaction was requested.
     package var tag: String { String(cString: PQcmdStatus(result)) }
 
-    /// Whether there is no value.
+    /// Returns whether a value is NULL.
     package func isNull(_ row: Int, _ column: Int) -> Bool {
         PQgetisnull(result, Int32(row), Int32(column)) != 0
     }
 
-    /// How many bytes a value takes in the server's form.
+    /// Returns the size of a value in the server's format, in bytes.
     package func byteCount(_ row: Int, _ column: Int) -> Int {
         Int(PQgetlength(result, Int32(row), Int32(column)))
     }
 
-    /// How many bytes all values take.
+    /// The size of all values, in bytes.
     package var bytes: Int {
         var bytes = 0
         for row in 0..<count {
@@ -62,7 +65,7 @@ package final class PostgresRows: @unchecked Sendable {
         return bytes
     }
 
-    /// The value in a row and a column.
+    /// Returns the value in a row and a column.
     package subscript(row: Int, column: Int) -> PostgresValue {
         precondition(row >= 0 && row < count && column >= 0 && column < types.count)
         if isNull(row, column) { return .null(.text) }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Platform
 import Synchronization
 
-/// A thread of its own for calls of libpq, which wait.
+/// A thread of its own for calls of libpq, which block.
 package final class PostgresThread: Sendable {
     private struct Job: Sendable {
         let body: @Sendable () -> Void
@@ -16,13 +16,13 @@ package final class PostgresThread: Sendable {
     private let queue = Mutex(Queue())
     private let wake: PostgresWake
 
-    /// Returns `nil` if the process has no descriptor left.
+    /// Creates a thread that is not started yet; `nil` if the process has no file descriptor left.
     package init?() {
         guard let wake = PostgresWake() else { return nil }
         self.wake = wake
     }
 
-    /// Begins to do what was asked for.
+    /// Starts to run the jobs.
     package func start() {
         startThread(named: "belfry.postgres") { [self] in
             while let job = next() { job.body() }
@@ -40,9 +40,9 @@ package final class PostgresThread: Sendable {
         }
     }
 
-    /// Has `body` run on the thread, after what was asked for before.
+    /// Runs `body` on the thread, after the earlier jobs.
     ///
-    /// - Returns: Whether it will: the thread may be at its end.
+    /// - Returns: Whether it will run; `false` if the thread was told to end.
     @discardableResult package func add(_ body: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = queue.withLock { queue in
             if !queue.hasEnded { queue.jobs.append(Job(body: body)) }
@@ -52,7 +52,9 @@ package final class PostgresThread: Sendable {
         return isTaken
     }
 
-    /// Runs `body` on the thread, after what was asked for before.
+    /// Runs `body` on the thread, after the earlier jobs, and returns its result.
+    ///
+    /// - Throws: What `body` throws, or `CancellationError` if the thread was told to end.
     package func run<Outcome: Sendable>(
         _ body: @escaping @Sendable () throws -> Outcome
     ) async throws -> Outcome {
@@ -62,7 +64,7 @@ package final class PostgresThread: Sendable {
         }
     }
 
-    /// Lets the thread end once it has done what was asked for.
+    /// Ends the thread after the jobs that were added before.
     package func end() {
         queue.withLock { $0.hasEnded = true }
         wake.signal()

@@ -5,21 +5,21 @@ import PostgresLink
 package import Storage
 
 extension PostgresPlace {
-    /// How often is looked, and how long it waits in between, until the server has let go of
-    /// connections that were ended.
+    /// How often, and at what interval, the server is asked whether it has ended closed
+    /// connections.
     private static let looks = (count: 50, pause: Duration.milliseconds(20))
 
-    /// Sees whether the server has as many connections left as a relay needs: with fewer it would
-    /// start, and then neither read nor write.
+    /// Checks that the server has as many connections left as a relay needs.
     ///
-    /// It blocks, and leaves none behind. `more` are needed besides by a relay that has several
-    /// shards to look at.
+    /// With fewer the relay would start, and then neither read nor write. It blocks, and closes its
+    /// connections at the end. `more` connections are needed besides by a relay that has several
+    /// shards to watch.
     ///
-    /// - Throws: ``StorageError`` if the server cannot be used, or has fewer.
+    /// - Throws: ``StorageError`` if the server cannot be used, or has too few connections.
     package func checkConnections(
         for settings: StoreSettings = StoreSettings(), besides more: Int = 0
     ) throws(StorageError) {
-        // While it starts, a relay has those of the owner, and one.
+        // While it starts, a relay has the connections of an owner, and one more.
         let needed = ServerEngine.connectionCount(settings) + 1 + more
         let session = PostgresSession(place: self, name: "belfry")
         let first = try session.connect()
@@ -44,8 +44,9 @@ extension PostgresPlace {
         }
     }
 
-    /// Waits until the server has ended its processes: until then it counts their connections, of
-    /// which the relay needs as many at once.
+    /// Waits until the server has ended its processes.
+    ///
+    /// Until then it counts their connections, and the relay needs just as many at once.
     private func awaitEnd(of processes: String, _ connection: PostgresConnection) throws {
         for _ in 0..<Self.looks.count {
             let left = try connection.query(

@@ -3,17 +3,17 @@ import RelayModel
 package import Storage
 package import StorageSQL
 
-/// A store on a PostgreSQL server that another process owns: it is read, and nothing is written.
+/// A store on a PostgreSQL server that another process owns; it is read-only.
 final class ReadingEngine: StoreEngine {
     let place: String
     private let target: PostgresPlace
     private let readers: ServerReaders
 
-    /// Who stands by has one connection for reading, because it reads one thing after the other.
+    /// One connection, because a standby relay reads one thing after the other.
     private static let readerCount = 1
     private static let refusal = StorageError.closed("another relay owns the store")
 
-    /// Prepares to read; the connection is made with the first that is read.
+    /// Creates the engine; it connects at the first read.
     init(_ session: PostgresSession) throws(StorageError) {
         place = "\(session.place)"
         target = session.place
@@ -52,12 +52,13 @@ final class ReadingEngine: StoreEngine {
 }
 
 extension RelayStore {
-    /// The store at `place` for whoever stands by for it: it can be read, whoever owns it.
+    /// Creates a read-only store at `place` for a standby relay, whoever owns the store.
     ///
-    /// What is asked of it is asked of the server, and not of memory; its identity is of no store.
-    /// Nothing is asked yet.
+    /// Reads go to the server and not to memory. The store's identity is a placeholder. Nothing is
+    /// queried yet.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no file descriptor
+    ///   left.
     package static func reading(
         _ place: PostgresPlace, as claimant: StoreClaimant, settings: StoreSettings
     ) throws(StorageError) -> RelayStore {

@@ -4,18 +4,19 @@ import RelayModel
 package import Storage
 package import StorageSQL
 
-// A store on a PostgreSQL server. One process owns it at a time; others wait until it ends, or
-// dies, and then go on where it was.
+// A store on a PostgreSQL server. One process owns it at a time. Others wait until that process
+// ends
+// or dies, and then continue where it was.
 extension RelayStore {
     /// Opens the store at `place`, and brings its schema up to date.
     ///
-    /// It blocks: on the server, and on migrations. As long as it is open, `census` looks at the
-    /// relays of all stores of the service.
+    /// It blocks on the server and on migrations. As long as the store is open, `census` watches
+    /// the relays of all stores of the service.
     ///
     /// - Throws: ``StorageError`` if the server cannot be reached or used, the schema is foreign or
-    ///   of a newer version, or a setting of the server would break a promise;
-    ///   ``StorageError/locked(path:holder:)`` while another process owns the store: whoever asks
-    ///   again has it within some seconds after that one has ended, or died.
+    ///   of a newer version, or a setting of the server would break a guarantee;
+    ///   ``StorageError/locked(path:holder:)`` while another process owns the store. A caller that
+    ///   retries gets the store within some seconds after that process has ended or died.
     package static func open(
         _ place: PostgresPlace, as claimant: StoreClaimant,
         settings: StoreSettings = StoreSettings(), census: StoreCensus? = nil
@@ -24,15 +25,15 @@ extension RelayStore {
         do {
             let connection = try session.connect()
             let schema = PostgresSchema(place: place, migrations: Migration.releasedOnPostgreSQL)
-            // A part of a move is not brought up to date by a start: the Belfry that began the move
-            // could not finish it.
+            // A start does not migrate a store that is part of a move: the version of Belfry that
+            // began the move could not finish it then.
             if try schema.found(connection) != nil {
                 try MoveMark.refuse(place, owner: nil, connection)
             }
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
             try schema.refuseUngranted(connection)
-            // Before it is asked for too, so that who stands by does not take it from the move.
+            // Also before the claim, so that a standby relay does not take the store from the move.
             try MoveMark.refuse(place, owner: nil, connection)
             let epoch = try claim(claimant, place, connection, settings)
             let owner = claimant.sessionName
@@ -41,11 +42,11 @@ extension RelayStore {
                 try ServerSecrets(place: place, vault: settings.secrets)
                     .seal(session, epoch: epoch)
             } catch {
-                // Who can use it need not wait for the lease to run out.
+                // A relay that can use the store need not wait for the lease to expire.
                 try? Ownership.release(epoch: epoch, by: owner, connection)
                 throw error
             }
-            // Whatever that took, the lease is whole before anything is promised.
+            // However long that took, the lease is renewed before anything is acknowledged.
             guard try Ownership.renew(epoch: epoch, by: owner, connection) else {
                 throw StorageError.locked(path: "\(place)", holder: "another relay")
             }
@@ -58,7 +59,7 @@ extension RelayStore {
         }
     }
 
-    /// Brings the schema at `place` up to date; returns the names of the steps applied.
+    /// Brings the schema at `place` up to date; returns the names of the applied migrations.
     ///
     /// - Throws: ``StorageError`` as ``open(_:as:settings:census:)`` does.
     package static func migrate(_ place: PostgresPlace) throws -> [String] {
@@ -72,10 +73,11 @@ extension RelayStore {
         }
     }
 
-    /// Checks the store at `place`, which may be open in a running relay: every row, and what must
-    /// hold between the tables, as of one moment.
+    /// Checks the store at `place`: every row, and the rules between the tables, as of one moment.
     ///
-    /// - Throws: ``StorageError`` if there is no store, or of another version.
+    /// A running relay may have it open.
+    ///
+    /// - Throws: ``StorageError`` if there is no store, or it is of another version.
     package static func check(_ place: PostgresPlace) throws -> StoreReport {
         let session = PostgresSession(place: place, name: "belfry check")
         do {
@@ -90,7 +92,7 @@ extension RelayStore {
                     reason: "its schema has version \(version), and this Belfry checks version "
                         + "\(schema.version): run belfry migrate, or that version")
             }
-            // Reading everything takes as long as it takes.
+            // Reading everything may take any time.
             try plain.query(
                 "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
             let connection = ServerConnection(try PostgresPipeline(plain, patience: .seconds(3600)))
@@ -110,7 +112,7 @@ extension RelayStore {
         switch try Ownership.claim(claimant, connection) {
         case .owned(let epoch): return epoch
         case .owner(let name):
-            // Who could not take the owner's place is told now, and not when it has to.
+            // A relay that could not take over is refused now, and not when it has to take over.
             try ServerSecrets(place: place, vault: settings.secrets).check(connection)
             try RelayNodes.refuseOthers(than: claimant, at: place, connection)
             if claimant.isRelay { try RelayNodes.announce(claimant, connection) }
@@ -118,7 +120,7 @@ extension RelayStore {
         }
     }
 
-    /// What is there when the store is opened.
+    /// Reads the state of the store that has just been claimed.
     private static func find(
         _ epoch: Int64, _ connection: PostgresConnection, _ settings: StoreSettings
     ) throws -> OpenedStore {

@@ -4,7 +4,7 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// A store on a PostgreSQL server: one writer, which owns a thread, some readers, and a lease.
+/// A store on a PostgreSQL server: one writer with a thread of its own, some readers, and a lease.
 final class ServerEngine: StoreEngine {
     let place: String
     let target: PostgresPlace
@@ -15,17 +15,18 @@ final class ServerEngine: StoreEngine {
     private let ending = EngineEnding()
     private let session: PostgresSession
 
-    /// How many connections are kept for reading, beside those of who reads much.
+    /// The number of reading connections, besides those for long scans.
     private static let readerCount = 3
 
     private static func readers(_ settings: StoreSettings) -> Int {
         readerCount + settings.scanningReaders
     }
 
-    /// How many are kept altogether: one to write and one for the lease besides.
+    /// Returns the total number of connections, including one for the writer and one for the lease.
     static func connectionCount(_ settings: StoreSettings) -> Int { readers(settings) + 2 }
 
-    /// Begins to write, to read and to renew the lease of a store that is owned.
+    /// Starts the readers, the writer and the renewal of the lease, for a store that was just
+    /// claimed.
     init(
         _ session: PostgresSession, _ connection: PostgresConnection, _ opened: OpenedStore,
         as claimant: StoreClaimant, census: StoreCensus? = nil, settings: StoreSettings
@@ -66,7 +67,7 @@ final class ServerEngine: StoreEngine {
     }
 
     func close() async -> StorageError? {
-        // An end that was asked for is an orderly one.
+        // `end()` closes the horizon too, which is not a failure.
         let earlier = writer.failure
         end()
         await ending.wait()
@@ -98,7 +99,7 @@ final class ServerEngine: StoreEngine {
 
     var commitCount: UInt64 { writer.commitCount }
 
-    /// The server's own log, and the room on its disk, are its own matter.
+    /// The server's write-ahead log and the space on its disk are not reported.
     var footprint: StoreFootprint {
         var footprint = StoreFootprint(fileBytes: lease.bytes, walBytes: 0, freeBytes: nil)
         footprint.nodes = lease.nodes
@@ -106,18 +107,18 @@ final class ServerEngine: StoreEngine {
         return footprint
     }
 
-    /// The server says itself when it has no room.
+    /// Does nothing: the server reports itself when its disk is full.
     func checkRoom() throws(StorageError) {}
 
     var shortage: String? {
         lease.absence ?? session.shortageOfConnections ?? writer.standstill
     }
 
-    /// The server's autovacuum does it.
+    /// Does nothing: the server's autovacuum analyses the tables.
     func optimize(_ db: Database) throws {}
 }
 
-/// Says when the shard was given back.
+/// Lets callers wait until the shard was released.
 private final class EngineEnding: Sendable {
     private struct State {
         var isFinished = false

@@ -1,51 +1,55 @@
 import PostgresLink
 import Storage
 
-/// Makes connections that are set up as the store's promises need them.
+/// Makes connections with the settings that the store's guarantees need.
 struct PostgresSession: Sendable {
-    /// Where the store is.
+    /// The place of the store.
     let place: PostgresPlace
-    /// How much time has passed.
+    /// A clock: the time since some fixed moment.
     let watch: @Sendable () -> Duration
-    /// What the server calls the connections of this process, so that they can be ended.
+    /// The application name of this process's connections, by which another owner can end them.
     let name: String
     private let shortage = ConnectionShortage()
     private let hosts = HostLooks()
     private let end = ConnectingEnd()
 
-    /// The oldest version that has all that is used.
+    /// The oldest server version that has all features in use.
     static let oldestVersion = 140_000
-    /// How long the server lets a statement take, and wait for a lock.
+    /// The server's limits for a statement and for the wait for a lock.
     static let limits = "SET statement_timeout = '10s'; SET lock_timeout = '5s'"
-    /// A connection that waits for work is not ended.
+    /// Keeps the server from ending idle connections.
     static let idleLimit = "SET idle_session_timeout = 0"
-    /// For whoever only reads, and makes values of many rows meanwhile, which on a starved machine
-    /// takes longer than a writer may be idle: it holds no lock that anybody waits for.
-    static let readingLimits = "SET idle_in_transaction_session_timeout = '60s'"
-    /// For whoever writes: its statements find few rows each, by an index.
+    /// The limit for readers, which compute values from many rows within a transaction.
     ///
-    /// How many a `LIMIT` is that comes as a parameter the planner does not know, and takes a tenth
-    /// of the table: for a thousand rows that are pruned it would read all that there are, to join
-    /// them with those, while everybody waits to write.
+    /// On a starved machine that takes longer than a writer may be idle. A reader holds no lock
+    /// that others wait for.
+    static let readingLimits = "SET idle_in_transaction_session_timeout = '60s'"
+    /// The planner settings for writers, whose statements find few rows each, by an index.
+    ///
+    /// The planner does not know the value of a `LIMIT` parameter, and assumes a tenth of the
+    /// table. To prune a thousand rows it would read the whole table for a join, while all writers
+    /// wait.
     static let writingPlans = "SET enable_hashjoin = off; SET enable_mergejoin = off"
-    /// How long a round trip may take before the connection is given up: more than the server lets
-    /// a statement take, so that its own answer comes first.
+    /// How long a round trip may take before the connection is given up.
+    ///
+    /// It is longer than the server's statement limit, so that the server's own error comes first.
     static let patience = Duration.seconds(15)
 
-    /// Why no connection could be made a moment ago, if the server had none left.
+    /// Why no connection could be made recently, if the server had none left.
     var shortageOfConnections: String? { shortage.reason(at: watch()) }
 
-    /// Says that the process ends, and has only some seconds for a server that is away.
+    /// Records that the process is ending, and has only some seconds for a server that does not
+    /// answer.
     func expectEnd() { end.expect() }
 
-    /// Whether the process ends.
+    /// Whether the process is ending.
     var isEndExpected: Bool { end.isExpected }
 
-    /// Connects, and looks at the server.
+    /// Connects, applies the settings and checks the server.
     ///
     /// It blocks.
     ///
-    /// - Throws: ``StorageError`` if a promise could not be kept on this server.
+    /// - Throws: ``StorageError`` if this server cannot keep the store's guarantees.
     func connect() throws(StorageError) -> PostgresConnection {
         guard !end.hasCome else {
             throw refusal("\(PostgresError.unreachable), and the relay ends")
@@ -59,7 +63,7 @@ struct PostgresSession: Sendable {
             let connection = try latest(first)
             try checkVersion(connection)
             try connection.query(settings)
-            // A limit of whole transactions, which a copy or a check outlasts.
+            // This would limit whole transactions, and a copy or a check takes longer.
             if connection.serverVersion >= 170_000 {
                 try connection.query("SET transaction_timeout = 0")
             }
@@ -76,12 +80,12 @@ struct PostgresSession: Sendable {
         }
     }
 
-    /// Connects, and sets nothing up.
+    /// Connects without applying settings or checking the server.
     ///
     /// It blocks.
     ///
     /// - Throws: ``PostgresError``; ``StorageError/inaccessible(path:reason:)`` if the process has
-    ///   no descriptor left.
+    ///   no file descriptor left.
     func reach() throws -> PostgresConnection {
         guard let wake = PostgresWake() else {
             throw StorageError.inaccessible(
@@ -90,24 +94,26 @@ struct PostgresSession: Sendable {
         return try reach(parameters, wake)
     }
 
-    /// What libpq is told of all hosts.
+    /// The connection parameters for libpq, with all hosts.
     private var parameters: [String: String] {
         var all = place.target.parameters(isReplication: false, authorities: place.authorities)
         all["application_name"] = name
         return all
     }
 
-    /// What libpq is told, once for each host alone; where the URL leaves them to a service or to
-    /// the environment, they are known after the first connection.
+    /// The connection parameters for libpq, once for each host.
+    ///
+    /// If the URL leaves the hosts to a service file or to the environment, they are known only
+    /// after the first connection.
     private var byHost: [[String: String]] {
         place.target.byHost(parameters.merging(hosts.named) { given, _ in given })
     }
 
-    /// Connects to the host that can be written to.
+    /// Connects to a host that accepts writes.
     ///
-    /// libpq goes on to the next host if one refuses connections or does not answer; but not if
-    /// one takes the connection and closes it, as the proxy of a server that is away does. So each
-    /// is tried by itself then.
+    /// If a host refuses connections or does not answer, libpq tries the next. It does not if a
+    /// host accepts the connection and closes it, as the proxy of a server that is down does. In
+    /// that case each host is tried alone.
     private func reach(
         _ parameters: [String: String], _ wake: PostgresWake
     ) throws -> PostgresConnection {
@@ -133,12 +139,12 @@ struct PostgresSession: Sendable {
                 + "that will do: upgrade it")
     }
 
-    /// The connection to the server that is the primary by now.
+    /// Returns a connection to the server that is the current primary.
     ///
-    /// Of several hosts libpq takes the first that can be written to. That may be a primary in
-    /// whose place a standby was promoted, and that somebody, or its machine, has started again:
-    /// what was acknowledged since is not there, and what it takes is lost. Its history has a lower
-    /// number. Of two with the same number neither is gone on with.
+    /// Of several hosts libpq takes the first that accepts writes. That may be a former primary
+    /// that was started again after a standby was promoted. It lacks everything acknowledged since,
+    /// and what is written to it will be lost. Its timeline has a lower number. If two servers have
+    /// diverged on the same timeline number, neither is used.
     private func latest(_ first: PostgresConnection) throws -> PostgresConnection {
         first.timeline = try first.askTimeline()
         guard let own = first.timeline else { return first }
@@ -165,21 +171,21 @@ struct PostgresSession: Sendable {
         return best.connection
     }
 
-    /// What is told where no other server answers than one in whose place another was promoted.
+    /// The error if only a former primary answers, which was replaced by a promoted server.
     static let formerPrimary =
         "the server that answers was the primary before another was promoted: start that one, and "
         + "make this one its standby; or if this one is to go on, restart the relay without the "
         + "other"
 
-    /// What is told where two servers take what is written, and neither was promoted later.
+    /// The error if two servers accept writes and have diverged, and neither was promoted later.
     static let forked =
         "two of the servers that are named take what is written, each for itself, as after both "
         + "were promoted: end the one that is not to go on, and make it the other's standby"
 
-    /// Connects to a host to see whether it is the primary by now; `nil` if it cannot be written
-    /// to.
+    /// Connects to a host to find out whether it is the current primary; `nil` if it does not
+    /// accept writes.
     ///
-    /// One whose machine is gone is not waited for any longer than libpq waits at the least.
+    /// The time for a host that does not answer is the shortest that libpq allows.
     private func look(at host: [String: String]) -> PostgresConnection? {
         guard let wake = PostgresWake() else { return nil }
         let patience = ["connect_timeout": "2"]
@@ -189,10 +195,10 @@ struct PostgresSession: Sendable {
         return other
     }
 
-    /// Whether there are several hosts, of which another may be promoted.
+    /// Whether there are several hosts, so that another one may be promoted.
     var hasSeveralHosts: Bool { byHost.count > 1 }
 
-    /// Looks whether one of the hosts was promoted, also while the primary before it goes on.
+    /// Checks whether one of the hosts was promoted, even while the former primary keeps running.
     ///
     /// It blocks.
     func lookAtHosts() {
@@ -203,16 +209,17 @@ struct PostgresSession: Sendable {
         seen.note(isForked: last.contains { one in last.contains { $0.isForked(from: one) } })
     }
 
-    /// Whether a connection is to a server that is the primary still, as far as this process knows.
+    /// Returns whether a connection's server is still the primary, as far as this process knows.
     func isCurrent(_ connection: PostgresConnection) -> Bool {
         connection.timeline.map { !SeenTimeline.of(place.target).isPast($0) } ?? true
     }
 
-    /// What is set after connecting: poolers ignore what is asked for at connecting.
+    /// The SQL that sets a connection up; it runs after connecting, because poolers ignore startup
+    /// options.
     ///
-    /// Statements are planned once and kept: with scans of whole tables made dear, a plan that was
-    /// made while a table was empty is the one that it needs when it is large. A server on Windows
-    /// cannot look whether its client is there still.
+    /// Statements are planned once and kept. With sequential scans disabled, a plan made while a
+    /// table is empty is also right when it is large. A server on Windows cannot check whether its
+    /// client is still connected.
     private var settings: String {
         """
         SET search_path = "\(place.schema)", pg_temp;
@@ -233,7 +240,7 @@ struct PostgresSession: Sendable {
         """
     }
 
-    /// Looks whether what is acknowledged would last.
+    /// Checks that acknowledged commits would survive on this server.
     private func check(_ connection: PostgresConnection) throws {
         let rows = try connection.query(
             """

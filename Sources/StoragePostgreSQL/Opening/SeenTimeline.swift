@@ -1,17 +1,17 @@
 import PostgresLink
 import Synchronization
 
-/// The latest history that this process has seen of the servers of one place.
+/// The latest timeline that this process has seen among the servers of one place.
 ///
-/// It is the process's, and not a session's: whichever connection finds the promoted server first,
-/// no other one may go on with the server before it.
+/// It is shared by the whole process: once any connection has found the promoted server, no other
+/// connection may keep using the former one.
 final class SeenTimeline: Sendable {
     private let latest = Mutex<ServerTimeline?>(nil)
     private let fork = Mutex(false)
 
     private static let all = Mutex<[PostgresTarget: SeenTimeline]>([:])
 
-    /// What was seen of the servers that `target` names.
+    /// Returns what was seen of the servers that `target` names.
     static func of(_ target: PostgresTarget) -> SeenTimeline {
         all.withLock { all in
             if let seen = all[target] { return seen }
@@ -21,28 +21,28 @@ final class SeenTimeline: Sendable {
         }
     }
 
-    /// Whether two servers wrote the latest history, each for itself, when hosts were looked at.
+    /// Whether two servers had diverged on the latest timeline when the hosts were last checked.
     var isForked: Bool { fork.withLock { $0 } }
 
     func note(isForked: Bool) { fork.withLock { $0 = isForked } }
 
-    /// Whether a history has ended, because a later one was seen.
+    /// Returns whether a timeline is over, because a later one of the same cluster was seen.
     func isPast(_ found: ServerTimeline) -> Bool {
         latest.withLock { latest in
             latest.map { $0.cluster == found.cluster && found.number < $0.number } ?? false
         }
     }
 
-    /// Whether a history is later than one that was seen.
+    /// Returns whether a timeline is later than the one that was seen.
     func isNews(_ found: ServerTimeline) -> Bool {
         latest.withLock { latest in
             latest.map { $0.cluster == found.cluster && found.number > $0.number } ?? false
         }
     }
 
-    /// Goes on with a history, unless it has ended; says whether it does.
+    /// Accepts a timeline unless it is over; returns whether it was accepted.
     ///
-    /// Another cluster in the place, as after an upgrade of the server, begins anew.
+    /// Another cluster in the same place, as after an upgrade of the server, replaces the old one.
     func goOn(with found: ServerTimeline) -> Bool {
         latest.withLock { latest in
             if let latest, latest.cluster == found.cluster, found.number < latest.number {
@@ -54,21 +54,23 @@ final class SeenTimeline: Sendable {
     }
 }
 
-/// Which hosts a place has, and when the others were looked at last.
+/// The hosts of a place, and the time of the last check of the other hosts.
 final class HostLooks: Sendable {
     private let last = Mutex<Duration?>(nil)
     private let found = Mutex<[String: String]>([:])
 
-    /// How long a look holds: many connections are made at once, and a host whose machine is gone
-    /// costs each look some seconds.
+    /// How long a check remains valid.
+    ///
+    /// Many connections are made at once, and each check takes some seconds if a host does not
+    /// answer.
     private static let validity = Duration.seconds(10)
 
-    /// The hosts among which the last connection could choose, by libpq's names for what says so.
+    /// The hosts of the last connection, under libpq's parameter names.
     var named: [String: String] { found.withLock { $0 } }
 
     func note(_ hosts: [String: String]) { found.withLock { $0 = hosts } }
 
-    /// Whether it is time to look, at a moment; who is told so looks.
+    /// Returns whether a check is due at a moment; the caller must then run it.
     func isDue(at moment: Duration) -> Bool {
         last.withLock { last in
             if let noted = last, moment - noted < Self.validity { return false }

@@ -1,26 +1,29 @@
 import RelayModel
 
-/// The settings of a relay that all relays of a store should have alike, as each shows them to the
-/// others.
+/// The settings of a relay that should be the same in all relays of a store, in the form in which
+/// relays publish them.
 ///
-/// What the owner has set holds for all, so that a difference shows when another takes its place.
+/// The owner's settings apply to the store, so a difference has an effect when another relay
+/// becomes the owner.
 package struct AgreedSettings: Sendable, Hashable {
-    /// What is set by name, empty where nothing is; nothing secret is among them.
+    /// The values by name, empty if a setting is not set; none is secret.
     package let values: [String: String]
-    /// The names of those without which a relay may not stand by for another.
+    /// The names of the settings that must be equal before a relay may stand by for another.
     private let required: Set<String>
 
-    /// What a relay has set.
+    /// Creates the settings of a relay.
     ///
     /// - Parameters:
-    ///   - values: By name, each in one form, so that what means the same is the same.
-    ///   - required: The names of those without which a relay may not stand by for another.
+    ///   - values: The values by name, each in a normal form, so that equal meanings are equal
+    ///     texts.
+    ///   - required: The names of the settings that must be equal before a relay may stand by for
+    ///     another.
     package init(_ values: [String: String], required: Set<String> = []) {
         self.values = values
         self.required = required
     }
 
-    /// Reads what another relay has shown; `nil` if it is nothing that one shows.
+    /// Decodes what another relay has published; `nil` if it is not valid.
     init?(stored text: String) {
         guard case .object(let object)? = try? JSONValue(stored: text) else { return nil }
         var values: [String: String] = [:]
@@ -31,16 +34,16 @@ package struct AgreedSettings: Sendable, Hashable {
         self.init(values)
     }
 
-    /// What is shown to other relays: the same text for the same settings.
+    /// Returns the text that is published; equal settings give equal texts.
     func storedText() throws(JSONContractError) -> String {
         let members = values.sorted { $0.key < $1.key }
         let object = JSONObject(members.map { ($0.key, .string($0.value)) })
         return try JSONValue.object(object).storedText()
     }
 
-    /// What another relay has set otherwise, by name.
+    /// Returns the settings that another relay has set differently, in the order of their names.
     ///
-    /// A setting that only one of them knows is of another version, and no difference.
+    /// A setting that only one of them knows belongs to another version, and is not a difference.
     package func differences(of other: AgreedSettings) -> [SettingDifference] {
         values.keys.sorted().compactMap { name in
             guard let own = values[name], let theirs = other.values[name], own != theirs else {
@@ -55,10 +58,10 @@ package struct AgreedSettings: Sendable, Hashable {
 /// A setting that two relays of a store have set differently.
 package struct SettingDifference: Sendable, Hashable, CustomStringConvertible {
     package let name: String
-    /// What the relay has set that looks, and what the other has; empty where nothing is set.
+    /// The value of the relay that compares, and that of the other one; empty if not set.
     package let own: String
     package let theirs: String
-    /// Whether the relay that looks may not stand by for the other.
+    /// Whether the difference keeps the relay that compares from standing by for the other.
     let isRequired: Bool
 
     /// `retention.logHours is 24 there and 720 here`.
@@ -66,17 +69,17 @@ package struct SettingDifference: Sendable, Hashable, CustomStringConvertible {
         "\(name) is \(Self.shown(theirs)) there and \(Self.shown(own)) here"
     }
 
-    /// `retention.logHours is 24, and 720 elsewhere`, for whoever is neither of the two.
+    /// `retention.logHours is 24, and 720 elsewhere`, for a reader on neither of the two.
     package var comparison: String {
         "\(name) is \(Self.shown(theirs)), and \(Self.shown(own)) elsewhere"
     }
 
     private static func shown(_ value: String) -> String { value.isEmpty ? "not set" : value }
 
-    /// How many are named; there may be as many as there are settings.
+    /// The maximum number of differences that a message lists.
     private static let named = 5
 
-    /// Some of them as `words` says each, in one sentence's part.
+    /// Joins the first differences, each worded by `words`, into a part of a sentence.
     package static func list(
         _ differences: [SettingDifference], _ words: (SettingDifference) -> String
     ) -> String {

@@ -5,55 +5,63 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// Renews the lease of a store, on a connection and a thread of its own, and knows how much room
-/// the store takes.
+/// Renews the lease of a store, on a connection and a thread of its own, and tracks the store's
+/// size.
 ///
-/// While the server cannot be reached the lease is not renewed, and nothing can be written; once it
-/// answers again, the shard is owned still unless another process could reach it meanwhile.
+/// While the server cannot be reached, the lease is not renewed and nothing can be written. Once
+/// the server answers again, this process still owns the shard, unless another process has taken it
+/// meanwhile.
+///
+/// Concurrency: a mutex protects the state. Only the thread uses `connection`.
 final class LeaseRenewer: @unchecked Sendable {
     private struct State {
         var bytes = 0
         var nodes = 1
         var disagreements: [String] = []
         var isEnding = false
-        /// When the lease was last renewed, and whether the server could be asked after that.
+        /// The time of the last renewal, and whether an attempt after it failed.
         var renewed: Duration
         var isAway = false
-        /// Why the server, which can be reached, did not renew it.
+        /// Why the last renewal failed, if it is known.
         var obstacle: String?
     }
 
     private let session: PostgresSession
     private let epoch: Int64
-    /// Who shows itself among the relays; `nil` if it is none.
+    /// The relay that announces itself; `nil` if the owner is not a relay.
     private let claimant: StoreClaimant?
-    /// Who looks at the relays of other stores too; `nil` if there are none.
+    /// Watches the relays of other stores too; `nil` if there are none.
     private let census: StoreCensus?
     private let lost: @Sendable () -> Void
     private let state: Mutex<State>
     private let wake: PostgresWake
-    /// It belongs to the thread.
+    /// Used only by the thread.
     private var connection: PostgresConnection?
 
-    /// How many renewals pass before the store's size is asked for anew.
+    /// The number of renewals between two measurements of the store's size.
     private static let renewalsBetweenSizes = 30
-    /// How many pass before the relays are counted anew.
+    /// The number of renewals between two counts of the relays.
     private static let renewalsBetweenCounts = 5
-    /// How long anything waits here for a lock: whoever keeps a table for long, as `VACUUM FULL`
-    /// does, must not keep the lease from being renewed; nor may a question that takes long.
+    /// The server's limits for this connection.
+    ///
+    /// A long lock on a table, such as that of `VACUUM FULL`, must not keep the lease from being
+    /// renewed. Nor may a slow query.
     private static let limits = "SET lock_timeout = '500ms'; SET statement_timeout = '1500ms'"
-    /// How old a renewal may be of a relay that is ready: a pause, and what the next may take.
+    /// The greatest age of a renewal at which a relay is ready: the pause, and the time that the
+    /// next may take.
     private static let oldestRenewal = Ownership.renewal * 3
 
-    /// Keeps a lease that was just taken; `nil` if the process has no descriptor left.
+    /// Creates the renewer of a lease that was just taken; `nil` if the process has no file
+    /// descriptor left.
     ///
     /// - Parameters:
     ///   - session: Makes the connections after the first.
-    ///   - connection: The connection by which the shard was taken.
-    ///   - epoch: The number under which it was taken.
-    ///   - claimant: Who owns it, to be shown among its relays; `nil` if it is none.
-    ///   - census: Who looks at the relays of other stores too.
-    ///   - lost: Is told that another owns the shard.
+    ///   - connection: The connection on which the shard was claimed.
+    ///   - epoch: The epoch under which it was claimed.
+    ///   - claimant: The owner, which announces itself among the relays; `nil` if it is not a
+    ///     relay.
+    ///   - census: Watches the relays of other stores too.
+    ///   - lost: Called when another process owns the shard.
     init?(
         _ session: PostgresSession, _ connection: PostgresConnection, epoch: Int64,
         as claimant: StoreClaimant? = nil, census: StoreCensus? = nil,
@@ -70,29 +78,30 @@ final class LeaseRenewer: @unchecked Sendable {
         state = Mutex(State(renewed: session.watch()))
     }
 
-    /// How many bytes the store had when it was last asked for.
+    /// The size of the store in bytes when it was last measured.
     var bytes: Int { state.withLock { $0.bytes } }
 
-    /// How many relays there were when they were last counted: the owner, and who stands by.
+    /// The number of relays when they were last counted: the owner and the standby relays.
     var nodes: Int { state.withLock { $0.nodes } }
 
-    /// What other relays had set otherwise when they were last counted.
+    /// The differences of other relays' settings when they were last compared.
     var disagreements: [String] { state.withLock { $0.disagreements } }
 
-    /// Whether another may own the store by now, as of one that was paused, or is cut off.
+    /// Whether the lease has expired, so that another process may own the store, for example after
+    /// a pause or a network failure.
     var isOver: Bool { session.watch() - state.withLock { $0.renewed } >= Ownership.lease }
 
-    /// Why nothing can be acknowledged at the moment, for whoever asks whether the relay is ready;
-    /// `nil` if the lease was renewed lately.
+    /// Why nothing can be acknowledged at the moment; `nil` if the lease was renewed recently.
     ///
-    /// Also a process that was paused, and wakes, knows by it that another may own the shard.
+    /// It decides whether the relay is ready. A process that wakes after a pause also finds out by
+    /// it that another may own the shard.
     var absence: String? {
         let (renewed, isAway, obstacle) = state.withLock { ($0.renewed, $0.isAway, $0.obstacle) }
         guard isAway || session.watch() - renewed > Self.oldestRenewal else { return nil }
         return session.shortageOfConnections ?? obstacle ?? "the database cannot be reached"
     }
 
-    /// Starts the thread; `ended` is called once the shard is given back.
+    /// Starts the thread; `ended` is called once the shard is released.
     func start(ended: @escaping @Sendable () -> Void) {
         startThread(named: "belfry.lease") { [self] in
             run()
@@ -101,7 +110,7 @@ final class LeaseRenewer: @unchecked Sendable {
         }
     }
 
-    /// Gives the shard back, and ends the thread.
+    /// Releases the shard, and ends the thread.
     func end() {
         state.withLock { $0.isEnding = true }
         wake.signal()
@@ -122,21 +131,22 @@ final class LeaseRenewer: @unchecked Sendable {
                 try lookAround(after: renewals, since: asked, connection)
                 renewals += 1
             } catch {
-                // It is tried again, as long as nobody else has the shard.
+                // It is tried again, until another process owns the shard.
                 connection = nil
                 let obstacle = PostgresSession.obstacle(of: error)
                 state.withLock { ($0.isAway, $0.obstacle) = (true, obstacle) }
             }
             wake.wait(for: Ownership.renewal)
         }
-        // Otherwise the lease runs out by itself; who ends waits for no server that is away.
+        // If the server does not answer, the lease expires on its own, and the end does not wait
+        // for it.
         if !state.withLock({ $0.isAway }), let connection = try? connected() {
             try? Ownership.release(epoch: epoch, by: session.name, connection)
             if let claimant { try? RelayNodes.leave(claimant, connection) }
         }
     }
 
-    /// Shows itself, and asks what is asked with the beat now and then.
+    /// Announces the relay, and sometimes runs the other queries of the heartbeat.
     private func lookAround(
         after renewals: Int, since asked: Duration, _ connection: PostgresConnection
     ) throws {
@@ -152,13 +162,14 @@ final class LeaseRenewer: @unchecked Sendable {
                 try measure(connection)
             }
         } catch let error as PostgresError where error.verdict == .busy {
-            // Somebody keeps a table: what is known of it stays until a later beat.
+            // The table is locked by another session. The old findings stay until a later beat.
             return
         }
     }
 
-    /// Whether a beat that began at `asked` may ask for more: a server that is slow has enough to
-    /// do with the leases.
+    /// Returns whether a beat that began at `asked` may run more queries.
+    ///
+    /// A slow server must use its time for the leases.
     private func hasTime(_ asked: Duration) -> Bool {
         session.watch() - asked < Ownership.renewal / 2
     }

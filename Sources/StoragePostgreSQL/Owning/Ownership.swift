@@ -2,44 +2,47 @@ import PostgresLink
 import RelayModel
 import Storage
 
-/// Who owns the shard of a store: one process at a time, as long as it renews its lease.
+/// The ownership of a store's shard: one process has it at a time, as long as it renews its lease.
 ///
-/// The server's clock is the only one that is compared. What an owner writes is written under the
-/// shard's lock, in a transaction that looks whether it is the owner still: so a process that was
-/// paused, or cut off, and wakes as no owner any more, can write nothing. A new owner ends the
-/// sessions of the one before it, because a transaction that hangs in them would hold the lock.
+/// Only the server's clock is compared. An owner writes under the shard's lock, in a transaction
+/// that checks that it is still the owner. So a process that was paused or cut off, and is no
+/// longer the owner when it continues, can write nothing. A new owner ends the sessions of the
+/// previous one, because a transaction that hangs in one of them would hold the lock.
 struct Ownership: Sendable {
-    /// How long nobody else takes the shard after the last renewal.
+    /// How long the lease lasts after a renewal.
     static let lease = Duration.seconds(5)
-    /// How long a server that has just started keeps the shard for its owner, whose lease may have
-    /// run out meanwhile: who renews comes once a second.
+    /// How long a server that has just started keeps the shard for its owner.
+    ///
+    /// The lease may have expired meanwhile, and an owner that is still running renews it within a
+    /// second.
     static let welcome = Duration.milliseconds(2500)
-    /// How often the lease is renewed.
+    /// The time between two renewals.
     static let renewal = Duration.seconds(1)
 
-    /// What came of asking for the shard.
+    /// The result of a claim.
     enum Claim: Sendable, Hashable {
-        /// It is owned now, under this number.
+        /// The caller owns the shard now, under this epoch.
         case owned(epoch: Int64)
-        /// Another process owns it, which is called so.
+        /// Another process owns it; its name.
         case owner(String)
     }
 
-    /// Asks for the shard.
+    /// Claims the shard.
     ///
     /// - Parameters:
-    ///   - claimant: Who asks.
+    ///   - claimant: The process that claims it.
     ///   - connection: A connection without a transaction.
-    /// - Returns: The number under which it is owned now, or who owns it.
-    /// - Throws: ``PostgresError``; ``StorageError/damaged(path:reason:)`` without an owner's row.
+    /// - Returns: The epoch under which it is owned now, or the name of its owner.
+    /// - Throws: ``PostgresError``; ``StorageError/damaged(path:reason:)`` if the ownership row is
+    ///   missing.
     static func claim(_ claimant: StoreClaimant, _ connection: PostgresConnection) throws -> Claim {
         try connection.query("BEGIN")
         do {
             let claim = try claimUnderLock(claimant, connection)
             switch claim {
             case .owned: try connection.query("COMMIT")
-            // To commit a lock would wait for a standby that is away, and keep the row from its
-            // owner, who renews it, for as long.
+            // A commit would wait for a synchronous standby that is down, and block the row for as
+            // long. The owner could not renew its lease meanwhile.
             case .owner: try connection.query("ROLLBACK")
             }
             return claim
@@ -52,14 +55,16 @@ struct Ownership: Sendable {
     private static func claimUnderLock(
         _ claimant: StoreClaimant, _ connection: PostgresConnection
     ) throws -> Claim {
-        // One that somebody deleted is made anew: whoever owned the shard by it writes no more.
+        // If the row was deleted, a new one is inserted. An owner under the deleted row can no
+        // longer write.
         try connection.query(
             """
             INSERT INTO ownership (shard, epoch, leaseUntil)
             SELECT shard, epoch, '-infinity' FROM progress WHERE shard = 0
             ON CONFLICT DO NOTHING
             """)
-        // Not the shard's row, which the owner before may hold in a transaction that hangs.
+        // Locks this row first, because the previous owner may hold the shard's row in a
+        // transaction that hangs.
         let found = try connection.query(
             "SELECT owner, \(isHeld), name FROM ownership WHERE shard = 0 FOR UPDATE")
         guard let row = found.first else {
@@ -89,10 +94,10 @@ struct Ownership: Sendable {
         return .owned(epoch: epoch)
     }
 
-    /// Ends the sessions of an owner, as far as the role may, within a transaction.
+    /// Ends the sessions of a previous owner, as far as the role may, within a transaction.
     ///
-    /// As who it came in as: where a role works as another (`ALTER ROLE … SET role = …`), that one
-    /// may not end, nor see, what came in as the former.
+    /// This runs as the role that logged in. If that role is set to work as another (`ALTER ROLE …
+    /// SET role = …`), the other one can neither see nor end the sessions of the first.
     private static func endSessions(of owner: String, _ connection: PostgresConnection) throws {
         try connection.query(
             """
@@ -104,21 +109,22 @@ struct Ownership: Sendable {
             """)
     }
 
-    /// Whether nobody else may have the shard yet, in SQL.
+    /// A SQL condition: whether the shard must still be left to its owner.
     ///
-    /// A server that started later than now did so before its clock was set back.
+    /// A start of the server that is later than now happened before its clock was set back, and is
+    /// ignored.
     static let isHeld = """
         clock_timestamp() < greatest(leaseUntil, CASE
             WHEN pg_postmaster_start_time() <= clock_timestamp() THEN pg_postmaster_start_time()
                 + make_interval(secs => \(welcome / .seconds(1))) END)
         """
-    /// Whether a lease is longer than any that was ever written, in SQL: the server's clock was set
-    /// back since.
+    /// A SQL condition: whether a lease is longer than any that is ever written, because the
+    /// server's clock was set back since.
     private static let isTooLong = """
         leaseUntil > clock_timestamp() + make_interval(secs => \(lease.components.seconds * 2))
         """
 
-    /// Who owns the shard; `nil` if it may be asked for.
+    /// Returns the owner of the shard; `nil` if it may be claimed.
     static func owner(_ connection: PostgresConnection) throws -> StoreOwner? {
         let rows = try connection.query(
             """
@@ -134,8 +140,10 @@ struct Ownership: Sendable {
             name: row[0] ?? "", epoch: row[1].flatMap { Int64($0) } ?? 0, endpoint: endpoint)
     }
 
-    /// Makes a lease that is too long as long as one that begins now: an owner that is there renews
-    /// it, and one that is not would keep the shard for as long as the clock was set back.
+    /// Shortens a lease that is too long to the length of one that begins now.
+    ///
+    /// A running owner will renew it. Without the change, an owner that is gone would keep the
+    /// shard for as long as the clock was set back.
     private static func shorten(_ connection: PostgresConnection) throws {
         try connection.query(
             """
@@ -146,16 +154,16 @@ struct Ownership: Sendable {
             """, within: renewal * 2)
     }
 
-    /// Renews the lease; says whether the shard is owned still, under this number and by the
-    /// process with sessions of this name.
+    /// Renews the lease; returns whether the process with the session name `owner` still owns the
+    /// shard under this epoch.
     ///
-    /// The number alone does not tell: after a failover to a server that lacks the end of the log
-    /// it is given to somebody else.
+    /// The epoch alone is not enough: after a failover to a server that lacks the end of the log,
+    /// the same epoch is given to another process.
     static func renew(
         epoch: Int64, by owner: String, _ connection: PostgresConnection
     ) throws -> Bool {
-        // A lease that is lost in a crash of the server costs the next owner a wait, and no more;
-        // it must not wait for a standby that is away.
+        // A renewal that is lost in a crash of the server only makes the next owner wait. It must
+        // not wait for a synchronous standby that is down.
         let rows = try connection.query(
             """
             WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))
@@ -166,12 +174,12 @@ struct Ownership: Sendable {
         return !rows.isEmpty
     }
 
-    /// Gives the shard back, so that the next may have it at once.
+    /// Releases the shard, so that another process can claim it at once.
     static func release(
         epoch: Int64, by owner: String, _ connection: PostgresConnection
     ) throws {
-        // Lost in a crash of the server it costs the next owner a wait, as a lease that is not
-        // renewed does; an end does not wait for a standby that is away.
+        // If a crash of the server loses this, the next owner waits until the lease expires. The
+        // end of a process must not wait for a synchronous standby that is down.
         try connection.query(
             """
             WITH quick AS (SELECT set_config('synchronous_commit', 'off', true))

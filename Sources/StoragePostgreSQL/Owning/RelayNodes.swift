@@ -4,66 +4,67 @@ import RelayModel
 import Storage
 package import StorageSQL
 
-/// A relay that has a store on a server, or stands by for it.
+/// A relay that owns a store on a server, or stands by for it.
 package struct StoreNode: Sendable, Hashable {
-    /// What a relay does for the store.
+    /// The role of a relay.
     package enum Role: String, Sendable {
-        /// It has the store.
+        /// It owns the store.
         case owner
         /// It waits until the owner ends.
         case standingBy
-        /// It has not said for some seconds that it is there.
+        /// It has not announced itself for some seconds.
         case silent
-        /// It is no relay, and moves the store elsewhere or to here.
+        /// It is not a relay, but a move of the store to or from here.
         case move
     }
 
-    /// How far a relay that stands by has the store's state, which it goes on from once it takes
-    /// the store.
+    /// How much of the store's state a standby relay has loaded, with which it continues once it
+    /// owns the store.
     package enum Standby: String, Sendable {
-        /// It reads subscriptions and devices.
+        /// It is reading subscriptions and devices.
         case loading
-        /// It has them.
+        /// It has read them.
         case warm
     }
 
-    /// What it is called.
+    /// The relay's name.
     package let name: String
-    /// Which Belfry it is; empty if it is not known.
+    /// The version of Belfry that it runs; empty if unknown.
     package let version: String
     package let role: Role
-    /// Since when it knows of the store, and when it said last that it is there: RFC 3339, by the
-    /// server's clock; empty if that is not known.
+    /// When it first announced itself, and when it did so last: RFC 3339, by the server's clock;
+    /// empty if unknown.
     package let since: String
     package let seen: String
-    /// How long nobody else takes the store; `nil` if it is not the owner's.
+    /// The end of its lease; `nil` if it is not the owner.
     package let leaseUntil: String?
-    /// How often the store had a new owner; `nil` if it is not the owner.
+    /// The number of owners that the store has had so far; `nil` if it is not the owner.
     package let epoch: Int64?
-    /// Where others reach it; `nil` if it is not the owner, or does not say.
+    /// The address at which other relays reach it; `nil` if it is not the owner or has none.
     package let address: String?
-    /// How far it has the store's state; `nil` if it keeps none until the store is its own.
+    /// How much of the store's state it has loaded; `nil` if it loads none until it owns the store.
     package let standby: Standby?
-    /// What all relays should have alike, as it has it; `nil` if it does not say.
+    /// The settings that all relays should have alike; `nil` if it does not publish them.
     package let settings: AgreedSettings?
     /// The machine on which it runs; `nil` if it does not say.
     package let machine: String?
 }
 
-/// What the relays of a store tell of themselves, in a table of it.
+/// The announcements of a store's relays, in a table of the store.
 ///
-/// Each writes a row with the beat of the lease, which waits for no standby. Rows of relays that
-/// are not heard of any more are dropped by the others.
+/// Each relay writes a row with the heartbeat of the lease, without waiting for a synchronous
+/// standby. The other relays delete the rows of relays that were silent for long.
 enum RelayNodes {
-    /// How long a relay that says nothing is shown.
+    /// How long a silent relay is listed.
     static let memory = Duration.seconds(180)
-    /// How long one that says nothing is taken for there.
+    /// How long a silent relay is assumed to be running.
     static let silence = Ownership.lease
-    /// How many are kept; whoever comes beyond works, and is not shown.
+    /// The maximum number of rows; further relays work but are not listed.
     static let limit = 64
 
-    /// Whether a moment is not long ago, in SQL; one that is far ahead is from before the server's
-    /// clock was set back.
+    /// Returns a SQL condition: whether a time is recent.
+    ///
+    /// A time that is far in the future is from before the server's clock was set back.
     static func isSeen(_ moment: String, within time: Duration) -> String {
         let seconds = "make_interval(secs => \(time.components.seconds))"
         return """
@@ -71,10 +72,10 @@ enum RelayNodes {
             """
     }
 
-    /// Says that a relay is there.
+    /// Announces a relay.
     ///
-    /// Who is silent is shown as long as there is room: a relay that fails again and again leaves a
-    /// row each time, and these must not keep those from being shown that are there.
+    /// Silent relays are kept as long as there is space. A relay that fails again and again leaves
+    /// a row each time, and these rows must not push out the running relays.
     static func announce(
         _ claimant: StoreClaimant, standby: StoreNode.Standby? = nil,
         _ connection: PostgresConnection
@@ -102,7 +103,7 @@ enum RelayNodes {
             within: Ownership.renewal * 2)
     }
 
-    /// Says that a relay ends.
+    /// Removes the row of a relay that ends.
     static func leave(_ claimant: StoreClaimant, _ connection: PostgresConnection) throws {
         try connection.query(
             """
@@ -111,7 +112,7 @@ enum RelayNodes {
             """, [claimant.sessionName], within: Ownership.renewal * 2)
     }
 
-    /// How many are there.
+    /// Returns the number of running relays.
     static func count(_ connection: PostgresConnection) throws -> Int {
         let rows = try connection.query(
             """
@@ -120,7 +121,8 @@ enum RelayNodes {
         return rows.first?[0].flatMap { Int($0) } ?? 0
     }
 
-    /// What the relays that are there have set otherwise than `claimant`, a sentence for each.
+    /// Describes how the settings of the running relays differ from those of `claimant`, in a
+    /// sentence for each relay.
     static func disagreements(
         with claimant: StoreClaimant, _ connection: PostgresConnection
     ) throws -> [String] {
@@ -142,9 +144,9 @@ enum RelayNodes {
         }
     }
 
-    /// Refuses a relay that may not stand by for the owner, by what both have set.
+    /// Refuses a relay whose settings do not allow it to stand by for the owner.
     ///
-    /// An owner that does not say what it has set, as one of an older version, keeps nobody away.
+    /// An owner that does not publish its settings, such as one of an older version, refuses none.
     static func refuseOthers(
         than claimant: StoreClaimant, at place: PostgresPlace, _ connection: PostgresConnection
     ) throws {
@@ -166,12 +168,12 @@ enum RelayNodes {
                 + "end that one first, or name another storage.schema")
     }
 
-    /// All of them, the owner first.
+    /// Returns all relays, the owner first.
     static func all(_ connection: PostgresConnection) throws -> [StoreNode] {
         func text(_ moment: String) -> String {
             "to_char(\(moment) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
         }
-        // An owner that has not said anything yet is there too.
+        // The owner is listed even if it has not announced itself yet.
         let rows = try connection.query(
             """
             SELECT coalesce(node.name, ownership.name, ''), coalesce(node.version, ''),
@@ -206,10 +208,11 @@ enum RelayNodes {
 }
 
 extension RelayStore {
-    /// The relays that know of the store at `place`, the owner first; asked of the server, whether
-    /// or not one of them answers.
+    /// Returns the relays of the store at `place`, the owner first.
     ///
-    /// - Throws: ``StorageError`` if there is no store, or of another version.
+    /// The server is queried, so no relay has to answer.
+    ///
+    /// - Throws: ``StorageError`` if there is no store, or it is of another version.
     package static func nodes(_ place: PostgresPlace) throws -> [StoreNode] {
         do {
             let connection = try PostgresSession(place: place, name: "belfry nodes").connect()

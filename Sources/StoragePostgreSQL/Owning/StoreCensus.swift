@@ -2,18 +2,18 @@ import PostgresLink
 package import StorageSQL
 import Synchronization
 
-/// Looks which relays of all stores of a service are there, with the beat of a relay's lease, and
-/// knows what the last look found.
+/// Watches which relays of a service's stores are running, with the heartbeat of one relay's lease.
 ///
-/// Concurrency: looks happen on the thread of a connection; any thread may ask.
+/// It keeps what the last look found. Concurrency: a look runs on the thread of a connection; any
+/// thread may read the result.
 package final class StoreCensus: Sendable {
-    /// What is known.
+    /// The findings of the looks so far.
     package struct Sight: Sendable, Hashable {
-        /// What the last look found; `nil` before the first, or if it failed.
+        /// The result of the last look; `nil` before the first, or if it failed.
         package var view: StoreView?
-        /// How many looks there were.
+        /// The number of looks so far.
         package var looks: UInt64 = 0
-        /// Why the last one found nothing, in the server's words.
+        /// Why the last look failed, in the server's words.
         package var failure: String?
 
         package init(view: StoreView? = nil, looks: UInt64 = 0, failure: String? = nil) {
@@ -23,30 +23,30 @@ package final class StoreCensus: Sendable {
         }
     }
 
-    /// A statement that the server has planned.
+    /// A statement that was prepared on the server.
     private struct Prepared: Equatable {
-        /// The process of the server that has it.
+        /// The process ID of the server's session that has it.
         let process: Int
-        /// The stores that it asks for.
+        /// The schemas that it queries.
         let schemas: [String]
     }
 
     /// The schemas of all stores.
     let schemas: [String]
     private let state = Mutex(Sight())
-    /// Planning it for many stores takes the server longer than all the rest.
+    /// The prepared statement; for many stores, planning takes longer than everything else.
     private let prepared = Mutex<Prepared?>(nil)
 
-    /// How many beats pass from one look to the next.
+    /// The number of beats from one look to the next.
     static let beatsBetweenLooks = 2
 
-    /// Has not looked yet at the stores in `schemas`.
+    /// Creates a census of the stores in `schemas`, before its first look.
     package init(of schemas: [String]) { self.schemas = schemas }
 
-    /// What the last look found.
+    /// The findings of the looks so far.
     package var sight: Sight { state.withLock { $0 } }
 
-    /// Looks once; what the server refuses is a look that found nothing.
+    /// Looks once; a statement that the server refuses counts as a look without a result.
     ///
     /// - Throws: ``PostgresError`` if the connection is lost.
     @discardableResult func look(_ connection: PostgresConnection) throws -> StoreView? {
@@ -56,7 +56,8 @@ package final class StoreCensus: Sendable {
             return view
         } catch let error as PostgresError {
             note(nil, error.message)
-            // A store of another version, a right that is missing, a lock that somebody has.
+            // For example, a store has another version, a privilege is missing, or a table is
+            // locked.
             guard error.verdict == .lost else {
                 forget(connection)
                 return nil
@@ -79,7 +80,7 @@ package final class StoreCensus: Sendable {
         return try StoreView.ask("EXECUTE belfryStores", of: schemas, connection)
     }
 
-    /// Has the server plan anew the next time.
+    /// Drops the prepared statement, so that the next look plans it again.
     private func forget(_ connection: PostgresConnection) {
         _ = try? connection.query("DEALLOCATE belfryStores", within: Ownership.renewal)
         prepared.withLock { $0 = nil }
@@ -91,10 +92,11 @@ package final class StoreCensus: Sendable {
 }
 
 extension RelayStore {
-    /// The relays of all stores that those of the store at `place` spread over machines; `nil` if
-    /// they spread none.
+    /// Returns the relays of all stores that are spread over machines together with the store at
+    /// `place`; `nil` if none are.
     ///
-    /// - Throws: ``StorageError`` if the server cannot be asked, or a store is of another version.
+    /// - Throws: ``StorageError`` if the server cannot be queried, or a store is of another
+    ///   version.
     package static func view(from place: PostgresPlace) throws -> StoreView? {
         do {
             let connection = try PostgresSession(place: place, name: "belfry nodes").connect()

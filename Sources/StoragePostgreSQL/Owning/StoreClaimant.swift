@@ -1,35 +1,34 @@
 import RelayModel
 
-/// A process that wants to own a store, and how it is told from all others.
+/// A process that wants to own a store, with what distinguishes it from all others.
 package struct StoreClaimant: Sendable, Hashable {
-    /// What people call it.
+    /// The name that is shown.
     package let name: String
-    /// Which Belfry it is, for people.
+    /// The version of Belfry, which is shown.
     let version: String
-    /// Where other relays reach it once it owns the store; `nil` if they are not to.
+    /// The address at which other relays reach it once it owns the store; `nil` if they must not.
     let endpoint: StoreEndpoint?
-    /// What all relays should have alike, as it has it; `nil` if it is no relay.
+    /// The settings that all relays should have alike; `nil` if it is not a relay.
     let settings: AgreedSettings?
-    /// The machine on which it runs; `nil` if it is no relay.
+    /// The machine on which it runs; `nil` if it is not a relay.
     let machine: String?
-    /// The schemas of the stores that it spreads over machines with others; empty if it moves
-    /// nothing.
+    /// The schemas of the stores that it spreads over machines with other relays; empty if it takes
+    /// no part in that.
     let stores: [String]
-    /// What the server calls its sessions, and no others.
+    /// The application name of its sessions on the server, which no other process has.
     let sessionName: String
 
-    /// Names a process.
+    /// Creates a claimant.
     ///
     /// - Parameters:
-    ///   - name: What people call it.
-    ///   - identity: What no other process has, also not on the same machine: 16 bytes of
-    ///     chance.
-    ///   - version: Which Belfry it is; nothing of a command.
-    ///   - endpoint: Where other relays reach it, if they are to.
-    ///   - settings: What all relays should have alike, as it has it.
+    ///   - name: The name that is shown.
+    ///   - identity: 16 random bytes, which no other process has, even on the same machine.
+    ///   - version: The version of Belfry; empty for a command.
+    ///   - endpoint: Where other relays reach it, if they may.
+    ///   - settings: The settings that all relays should have alike.
     ///   - machine: The machine on which it runs.
-    ///   - stores: The schemas of the stores that it spreads over machines with others.
-    ///   - isMove: Whether it is a move, and no relay.
+    ///   - stores: The schemas of the stores that it spreads over machines with other relays.
+    ///   - isMove: Whether it is a move, and not a relay.
     package init(
         name: String, identity: [UInt8], version: String = "", endpoint: StoreEndpoint? = nil,
         settings: AgreedSettings? = nil, machine: String? = nil, stores: [String] = [],
@@ -44,9 +43,9 @@ package struct StoreClaimant: Sendable, Hashable {
         sessionName = (isMove ? Self.movePrefix : "belfry ") + Hexadecimal.encode(identity)
     }
 
-    /// Whether it stands by for the store; a command, which says no version, does not.
+    /// Whether it is a relay, which may stand by for the store; a command has no version.
     var isRelay: Bool { !version.isEmpty }
 
-    /// How the names of a move's sessions begin.
+    /// The prefix of a move's session name.
     static let movePrefix = "belfry move "
 }

@@ -1,10 +1,10 @@
-/// Where other relays reach the one that owns a store, and by what they are let in.
+/// The address at which other relays reach a store's owner, and the secret that admits them.
 ///
-/// It lies with the lease: whoever may read that may ask the owner.
+/// It is stored with the lease: a process that may read the lease may call the owner.
 package struct StoreEndpoint: Sendable, Hashable, CustomStringConvertible {
-    /// A host and a port, as `10.0.0.5:8092`.
+    /// A host and a port, such as `10.0.0.5:8092`.
     package let address: String
-    /// What lets them in, as a text; a secret.
+    /// The secret that admits other relays, as text.
     package let pass: String
 
     package init(address: String, pass: String) {
@@ -12,17 +12,17 @@ package struct StoreEndpoint: Sendable, Hashable, CustomStringConvertible {
         self.pass = pass
     }
 
-    /// The address alone.
+    /// The address alone, without the secret.
     package var description: String { address }
 }
 
-/// Who owns a store at a moment.
+/// The owner of a store at a moment.
 package struct StoreOwner: Sendable, Hashable {
-    /// What it is called.
+    /// Its name.
     package let name: String
-    /// The number under which it owns the store: each owner has a higher one than the one before.
+    /// The epoch under which it owns the store, which is higher than that of the owner before.
     package let epoch: Int64
-    /// Where it is reached; `nil` if it says nothing of that.
+    /// Where other relays reach it; `nil` if it does not say.
     package let endpoint: StoreEndpoint?
 
     package init(name: String, epoch: Int64, endpoint: StoreEndpoint?) {

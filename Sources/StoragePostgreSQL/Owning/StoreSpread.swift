@@ -1,12 +1,12 @@
 import Crypto
 
-/// Which machine should own which of several stores: a pure decision, the same wherever the same
-/// is seen.
+/// Decides which machine should own which of several stores; relays that see the same decide the
+/// same.
 ///
-/// Every store that any machine can own is owned, and no machine has more than it must: no store
-/// could be passed on, by way of others or not, to a machine that has two fewer. Where every
-/// machine can own every store, that is the quotient, rounded up, at the most. What is owned stays
-/// where it is as far as that goes, so that few stores move when a machine comes or goes.
+/// Every store that some machine can own is assigned. The load is balanced: no store can be passed
+/// on, directly or through other machines, to a machine that has at least two fewer stores. If
+/// every machine can own every store, each has at most the quotient, rounded up. Stores stay with
+/// their owner as far as possible, so that few stores move when a machine comes or goes.
 package struct StoreSpread: Sendable, Hashable {
     /// The machine that should own each store.
     package private(set) var machines: [String: String] = [:]
@@ -15,11 +15,11 @@ package struct StoreSpread: Sendable, Hashable {
     private let owners: [String: String]
     private var loads: [String: Int]
 
-    /// Decides.
+    /// Computes the assignment.
     ///
     /// - Parameters:
-    ///   - able: The machines that can own each store, its owner among them.
-    ///   - owners: The machine that owns each store; one that is not able counts as none.
+    ///   - able: The machines that can own each store, including its owner.
+    ///   - owners: The machine that owns each store; an owner that is not in `able` is ignored.
     package init(able: [String: Set<String>], owners: [String: String]) {
         self.able = able
         self.owners = owners
@@ -27,7 +27,7 @@ package struct StoreSpread: Sendable, Hashable {
         for (store, owner) in owners where able[store]?.contains(owner) == true {
             place(store, on: owner)
         }
-        // Those with the fewest places first, so that little has to be passed on afterwards.
+        // Stores with the fewest candidates first, so that little has to be passed on afterwards.
         let rest = able.filter { machines[$0.key] == nil }
             .sorted { ($0.value.count, $0.key) < ($1.value.count, $1.key) }
         for (store, candidates) in rest {
@@ -44,7 +44,7 @@ package struct StoreSpread: Sendable, Hashable {
         loads[machine, default: 0] += 1
     }
 
-    /// The one with the fewest stores; among those, the one that the store prefers.
+    /// Returns the candidate with the fewest stores; among equals, the one that the store prefers.
     private func best(of candidates: Set<String>, for store: String) -> String? {
         candidates.min { one, other in
             let (load, otherLoad) = (loads[one, default: 0], loads[other, default: 0])
@@ -53,8 +53,10 @@ package struct StoreSpread: Sendable, Hashable {
         }
     }
 
-    /// How much a store prefers a machine: a number that is the same everywhere, and drawn anew for
-    /// each pair, so that stores of a machine that goes are spread over all others.
+    /// Returns how much a store prefers a machine.
+    ///
+    /// The number is the same in every relay and differs for each pair. So the stores of a machine
+    /// that goes are spread over all others.
     private static func preference(of store: String, for machine: String) -> UInt64 {
         SHA256.hash(data: Array("\(store)\u{0}\(machine)".utf8)).prefix(8)
             .reduce(0) { $0 << 8 | UInt64($1) }
@@ -62,12 +64,12 @@ package struct StoreSpread: Sendable, Hashable {
 
     // MARK: Passing on
 
-    /// A store that one machine passes on to another.
+    /// One store that a machine passes on to another.
     private struct Step {
         let store: String
         let from: String
         let to: String
-        /// Whether its owner would give it away: it is left alone if another one will do.
+        /// Whether its present owner would lose the store; another step is preferred.
         let isMove: Bool
         let preference: UInt64
 
@@ -78,8 +80,8 @@ package struct StoreSpread: Sendable, Hashable {
         }
     }
 
-    /// The shortest way by which a machine with many stores has one fewer, and one that has two
-    /// fewer has one more; `nil` if there is none.
+    /// Returns the shortest chain of steps that takes a store from a machine and gives one to a
+    /// machine with at least two fewer; `nil` if there is none.
     private func wayToBalance() -> [Step]? {
         let starts = loads.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
         for (machine, load) in starts where load > 1 {
@@ -110,7 +112,7 @@ package struct StoreSpread: Sendable, Hashable {
         return nil
     }
 
-    /// All stores of a machine, to all machines that can own them.
+    /// Returns the steps that pass on any store of a machine to any other machine that can own it.
     private func steps(from machine: String) -> [Step] {
         machines.filter { $0.value == machine }.keys.flatMap { store in
             able[store, default: []].subtracting([machine]).map { other in

@@ -1,21 +1,22 @@
 import PostgresLink
 
-/// The relays of several stores of one database that are there, as one look at it found them.
+/// The running relays of several stores of one database, as one look found them.
 package struct StoreView: Sendable, Hashable {
-    /// One of them.
+    /// One of these relays.
     package struct Relay: Sendable, Hashable {
         /// The schema of its store.
         let schema: String
-        /// What it is called.
+        /// Its name.
         let name: String
-        /// The machine on which it runs; `nil` if it does not say, as one of an older version.
+        /// The machine on which it runs; `nil` if it does not say, as a relay of an older version
+        /// does.
         let machine: String?
-        /// The stores that it spreads with others, as ``StoreView/list(of:)`` has them; `nil` if it
-        /// moves nothing.
+        /// The stores that it spreads with other relays, in the form of ``StoreView/list(of:)``;
+        /// `nil` if it takes no part in that.
         let stores: String?
         /// Whether it owns the store.
         let isOwner: Bool
-        /// Whether it has the store's state, so that it goes on at once when it takes the store.
+        /// Whether it has loaded the store's state, so that it can continue at once as the owner.
         let isWarm: Bool
 
         package init(
@@ -31,9 +32,9 @@ package struct StoreView: Sendable, Hashable {
         }
     }
 
-    /// The stores, in order.
+    /// The schemas of the stores, sorted.
     package let schemas: [String]
-    /// The relays that were heard of lately, and owners whose lease holds.
+    /// The relays that announced themselves recently, and the owners whose lease is valid.
     package let relays: Set<Relay>
 
     package init(of schemas: [String], _ relays: Set<Relay>) {
@@ -41,13 +42,13 @@ package struct StoreView: Sendable, Hashable {
         self.relays = relays
     }
 
-    /// The schemas as relays show them to each other.
+    /// Returns the list of schemas in the form that relays publish.
     static func list(of schemas: [String]) -> String { schemas.sorted().joined(separator: ",") }
 
-    /// Why no store is moved; `nil` if all relays go by the same.
+    /// Why no store may be moved; `nil` if all relays take part and have the same list.
     ///
-    /// Two that go by different lists would hand a store to each other for ever, and one that
-    /// leaves nobody a head start would take it back.
+    /// Two relays with different lists would hand a store to each other for ever. And a relay that
+    /// does not wait for the machine that should own a store would take it back.
     package var hindrance: String? {
         let list = Self.list(of: schemas)
         let ordered = relays.sorted { ($0.schema, $0.name) < ($1.schema, $1.name) }
@@ -66,8 +67,10 @@ package struct StoreView: Sendable, Hashable {
         return nil
     }
 
-    /// Who should own the stores; a machine can own those that it owns, and those of which a relay
-    /// on it has the state.
+    /// The assignment of the stores to machines.
+    ///
+    /// A machine can own the stores that it already owns, and those whose state one of its relays
+    /// has loaded.
     package var spread: StoreSpread {
         var able: [String: Set<String>] = [:]
         var owners: [String: String] = [:]
@@ -79,34 +82,35 @@ package struct StoreView: Sendable, Hashable {
         return StoreSpread(able: able, owners: owners)
     }
 
-    /// The machine that should own the store in `schema`; `nil` if none can, or there is a
+    /// Returns the machine that should own the store in `schema`; `nil` if none can, or there is a
     /// hindrance.
     package func machine(for schema: String) -> String? {
         hindrance == nil ? spread.machines[schema] : nil
     }
 
-    /// Whether a relay owns the store in `schema`.
+    /// Returns whether a relay owns the store in `schema`.
     package func isOwned(_ schema: String) -> Bool {
         relays.contains { $0.schema == schema && $0.isOwner }
     }
 
-    /// The machine that owns the store in `schema`, if that is known.
+    /// Returns the machine that owns the store in `schema`; `nil` if it is unknown.
     package func owner(of schema: String) -> String? {
         relays.first { $0.schema == schema && $0.isOwner }?.machine
     }
 }
 
 extension StoreView {
-    /// How old the last word of a relay may be that is there: three beats, fewer than until it is
-    /// shown as silent, because a store is handed over to it.
+    /// The greatest age of a running relay's last announcement: three beats.
+    ///
+    /// This is shorter than the time after which a relay is listed as silent, because a store is
+    /// handed over to it.
     private static let silence = Ownership.renewal * 3
-    /// How long a look waits for a lock: a migration of another store must not keep a lease from
-    /// being renewed.
+    /// The limit for locks: a migration of another store must not keep a lease from being renewed.
     private static let locks = "SET LOCAL lock_timeout = '200ms'"
     /// How long a statement may take: two of them end before the lease does.
     private static let patience = Ownership.renewal * 3 / 2
 
-    /// Looks once.
+    /// Queries the relays of `schemas` once.
     ///
     /// - Throws: ``PostgresError``, also if a store is of an older version.
     static func look(at schemas: [String], _ connection: PostgresConnection) throws -> StoreView {
@@ -115,7 +119,7 @@ extension StoreView {
         return try ask(statement(about: there), of: schemas, connection)
     }
 
-    /// Those of the schemas that have relays at all, in order.
+    /// Returns the schemas that have a table of relays, in order.
     static func found(
         _ schemas: [String], _ connection: PostgresConnection
     ) throws -> [String] {
@@ -129,12 +133,12 @@ extension StoreView {
         return rows.compactMap { $0[0] }
     }
 
-    /// What asks for the relays of these stores.
+    /// Returns the SQL that selects the relays of these stores.
     static func statement(about schemas: [String]) -> String {
         schemas.map { question(about: $0) }.joined(separator: " UNION ALL ")
     }
 
-    /// Asks for the relays of `schemas` by a statement.
+    /// Runs such a statement and returns the relays of `schemas`.
     static func ask(
         _ statement: String, of schemas: [String], _ connection: PostgresConnection
     ) throws -> StoreView {
@@ -147,15 +151,15 @@ extension StoreView {
         return StoreView(of: schemas, Set(relays))
     }
 
-    /// Has a statement wait for no lock for long.
+    /// Runs a statement with a short limit for locks.
     @discardableResult static func run(
         _ statement: String, _ connection: PostgresConnection
     ) throws -> [[String?]] {
-        // Statements that go together are one transaction.
+        // Statements in one text are one transaction.
         try connection.query("\(locks); \(statement)", within: patience)
     }
 
-    /// A move that has a store is no relay.
+    /// Returns the SQL for one store; a move that owns the store is not a relay.
     private static func question(about schema: String) -> String {
         """
         SELECT \(schema.quotedText), node.name, node.machine, node.stores,

@@ -3,11 +3,11 @@ package import Storage
 package import StorageSQL
 import Synchronization
 
-/// Looks who owns a store while another process stands by for it, and opens it.
+/// Watches who owns a store for a process that stands by for it, and opens the store.
 ///
-/// libpq waits, so all of it happens on a thread of its own, one call after the other.
+/// libpq blocks, so everything happens on a thread of its own, one call after the other.
 package final class StoreWatch: Sendable {
-    /// What belongs to the thread.
+    /// The state of the thread.
     private final class ThreadState: @unchecked Sendable {
         let session: PostgresSession
         let claimant: StoreClaimant
@@ -16,7 +16,7 @@ package final class StoreWatch: Sendable {
         var connection: PostgresConnection?
         var announced: Duration?
         var announcements = 0
-        /// What other relays have set otherwise; any thread may ask.
+        /// How other relays' settings differ; any thread may read it.
         let disagreements = Mutex<[String]>([])
 
         init(
@@ -38,18 +38,20 @@ package final class StoreWatch: Sendable {
         }
     }
 
-    /// The server says itself that somebody keeps a table for long, before nobody waits for it.
+    /// The server's limits, by which it reports a table that is locked for long before this client
+    /// gives up.
     private static let limits = "SET lock_timeout = '1s'; SET statement_timeout = '1500ms'"
 
     private let thread: PostgresThread
     private let state: ThreadState
 
-    /// Begins to watch the store at `place` for `claimant`; nothing is asked yet.
+    /// Creates a watch of the store at `place` for `claimant`; nothing is queried yet.
     ///
-    /// `standby` says how far the claimant has the store's state, once a second, on another thread;
-    /// `census` looks at the relays of other stores too.
+    /// `standby` returns how much of the store's state the claimant has loaded; it is called once a
+    /// second, on another thread. `census` watches the relays of other stores too.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no file descriptor
+    ///   left.
     package init(
         _ place: PostgresPlace, as claimant: StoreClaimant, census: StoreCensus? = nil,
         standby: @escaping @Sendable () -> StoreNode.Standby? = { nil }
@@ -73,24 +75,24 @@ package final class StoreWatch: Sendable {
         }
     }
 
-    /// What other relays of the store have set otherwise than the claimant, a sentence for each, as
-    /// of some seconds ago.
+    /// How the settings of other relays differ from the claimant's, a sentence for each, as of some
+    /// seconds ago.
     package var disagreements: [String] { state.disagreements.withLock { $0 } }
 
-    /// How many announcements pass before the settings of others are looked at anew.
+    /// The number of announcements between two comparisons of settings.
     private static let announcementsBetweenLooks = 5
 
-    /// Who owns the store; `nil` if it may be asked for now.
+    /// Returns the owner of the store; `nil` if it may be claimed now.
     ///
-    /// It shows the claimant among the store's relays once a second.
+    /// It also announces the claimant among the store's relays once a second.
     ///
-    /// - Throws: ``StorageError`` if the server cannot be asked, or the store is part of a move.
+    /// - Throws: ``StorageError`` if the server cannot be queried, or the store is part of a move.
     package func owner() async throws -> StoreOwner? {
         try await thread.run { [state] in try Self.look(state) }
     }
 
-    /// The relays of all stores of the service that are there now; `nil` if the store is alone, or
-    /// that cannot be told.
+    /// Returns the running relays of all stores of the service; `nil` if there is only one store,
+    /// or the look failed.
     package func view() async -> StoreView? {
         try? await thread.run { [state] () -> StoreView? in
             guard let census = state.census else { return nil }
@@ -140,10 +142,10 @@ package final class StoreWatch: Sendable {
 }
 
 extension PostgresPlace {
-    /// The address of this machine by which it reaches the server, as `10.0.0.5`: where others that
-    /// reach the same server find it too, unless addresses are translated between them.
+    /// Returns the address of this machine from which it reaches the server, such as `10.0.0.5`.
     ///
-    /// It blocks.
+    /// Other machines that reach the same server find this one at it, unless addresses are
+    /// translated between them. It blocks.
     ///
     /// - Throws: ``StorageError`` if the server cannot be used.
     package func ownAddress() throws(StorageError) -> String {

@@ -2,19 +2,20 @@ import PostgresLink
 import Storage
 import StorageSQL
 
-/// Brings the secrets of a store under the configured key, before anybody reads one: those that lie
-/// there as they are, and those of the key before.
+/// Encrypts the secrets of a store with the configured key before any is read: plain ones, and
+/// those under the previous key.
 ///
-/// One transaction, so that a store is under one key wholly. What stood there before stays in the
-/// server's files until it vacuums them, and in its log and copies for as long as those are kept.
+/// This is one transaction, so all secrets of a store are always under one key. The old values stay
+/// in the server's files until it vacuums them, and in its log and copies as long as those are
+/// kept.
 struct ServerSecrets {
     let place: PostgresPlace
     let vault: SecretVault
 
-    /// Encrypts what is not yet encrypted with the current key, as the owner with this number.
+    /// Encrypts what is not yet encrypted with the current key, as the owner with this epoch.
     ///
-    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here;
-    ///   ``StorageError/locked(path:holder:)`` if it is another's by now.
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not
+    ///   configured; ``StorageError/locked(path:holder:)`` if another process owns it by now.
     func seal(_ session: PostgresSession, epoch: Int64) throws {
         let connection = ServerConnection(
             try PostgresPipeline(try session.connect(), patience: PostgresSession.patience))
@@ -29,8 +30,10 @@ struct ServerSecrets {
         }
     }
 
-    /// Locks the shard, as every commit does: what a process that was paused has lost meanwhile it
-    /// must not put under a key that its new owner may not have.
+    /// Locks the shard and checks the ownership, as every commit does.
+    ///
+    /// A process that was paused and has lost the store must not put its secrets under a key that
+    /// the new owner may not have.
     private func lock(_ epoch: Int64, of owner: String, _ connection: ServerConnection) throws {
         try connection.pipeline.queue("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
         let rows = try connection.pipeline.fetch(
@@ -40,9 +43,10 @@ struct ServerSecrets {
         }
     }
 
-    /// Sees whether the keys here are those of the store; writes nothing.
+    /// Checks that the configured keys fit the store; writes nothing.
     ///
-    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not here.
+    /// - Throws: ``StorageError/secrets(path:reason:)`` if the store needs a key that is not
+    ///   configured.
     func check(_ connection: PostgresConnection) throws {
         let rows = try connection.query("SELECT keyID, proof FROM secretSeal")
         guard let seal = rows.first, let keyID = seal[0] else { return }

@@ -3,37 +3,38 @@ package import RelayModel
 import Storage
 import Synchronization
 
-/// Sees to it that a container is made in one store of a service alone.
+/// Ensures that a container is created in only one store of a service.
 ///
-/// Who makes one has a lock of the database meanwhile, looks in all stores, and only then writes.
-/// The lock is a session's, and the session has the name of those of the store's owner: whoever
-/// takes the store from a process that hangs ends its sessions, and so gives the lock back, and
-/// what that process writes afterwards is refused. Where nobody takes the store, the server ends a
-/// session that says nothing, and what its process writes once it wakes is refused by a check.
+/// A process that creates one holds a lock of the database, looks into all stores, and only then
+/// writes. It is an advisory lock of a session, which has the application name of the store owner's
+/// sessions. If another process takes the store from one that hangs, it ends those sessions. This
+/// releases the lock, and later writes of the process that hung are refused. If none takes the
+/// store, the server ends a session that is idle for too long. When the process continues, a check
+/// within the commit refuses its write.
 package struct ContainerClaim: Sendable {
-    /// How long a session that says nothing keeps the lock.
+    /// How long a silent session keeps the lock.
     struct Patience: Sendable {
-        /// How often a process that lives says something.
+        /// The time between two queries of a live process.
         var beat = Duration.seconds(1)
-        /// After how long the server ends a session that says nothing.
+        /// The time after which the server ends a silent session.
         var silence = Duration.seconds(10)
 
-        /// How old the last word may be when the commit is checked.
+        /// The greatest age of the last answered query at which the commit is allowed.
         ///
-        /// What is left then is more than a process has that hangs between the check and the
-        /// commit: each time that it says nothing for 3 s, its transaction ends.
+        /// The remaining time is longer than a process that hangs between the check and the commit
+        /// has: the server ends its transaction when it is silent for 3 s.
         var oldestWord: Duration { silence * 3 / 10 }
     }
 
-    /// What belongs to the thread.
+    /// The state of the thread.
     private final class ThreadState: @unchecked Sendable {
         var connection: PostgresConnection?
     }
 
-    /// A lock that is kept, for whoever asks on any thread.
+    /// A lock that is held; any thread may read its state.
     private final class Hold: Sendable {
         private struct State {
-            /// When the server was last asked something that it answered.
+            /// The time of the last query that the server answered.
             var asked: Duration?
             var isOver = false
         }
@@ -59,16 +60,17 @@ package struct ContainerClaim: Sendable {
     private let session: PostgresSession
     private let schemas: [String]
     private let patience: Patience
-    /// Each that waits for the lock has a connection, of which the server has not many.
+    /// Limits how many callers wait for the lock, because each has a connection and the server has
+    /// few.
     private let line = ReaderLine(turns: 2)
 
-    /// A container that should be made lies in a store already.
+    /// The container exists in a store already.
     package struct Taken: Error {
         /// The schema of that store.
         package let schema: String
     }
 
-    /// For containers of the store at `place`, which is one of those in `schemas`.
+    /// Creates claims for containers of the store at `place`, whose schema is one of `schemas`.
     package init(_ place: PostgresPlace, as claimant: StoreClaimant, schemas: [String]) {
         self.init(place, as: claimant, schemas: schemas, Patience())
     }
@@ -81,15 +83,15 @@ package struct ContainerClaim: Sendable {
         self.patience = patience
     }
 
-    /// Runs `body`, which makes the container, while nobody else makes one.
+    /// Runs `body`, which creates the container, while no other process creates one.
     ///
     /// - Parameters:
     ///   - key: The container.
-    ///   - body: Makes it; it asks the check that it gets within the commit, which throws if
-    ///     somebody else may have the lock by now.
-    /// - Returns: What `body` does.
-    /// - Throws: ``Taken`` if one of the stores has it; ``StorageError`` if that cannot be known,
-    ///   and what `body` throws.
+    ///   - body: Creates it. It must call the given check within the commit; the check throws if
+    ///     another process may have the lock by now.
+    /// - Returns: The result of `body`.
+    /// - Throws: ``Taken`` if one of the stores has the container; ``StorageError`` if that cannot
+    ///   be determined; and what `body` throws.
     package func claiming<Outcome: Sendable>(
         _ key: ContainerKey,
         _ body: @Sendable (_ check: @escaping @Sendable () throws -> Void) async throws -> Outcome
@@ -107,7 +109,7 @@ package struct ContainerClaim: Sendable {
         thread.start()
         let (state, hold) = (ThreadState(), Hold(wake))
         defer {
-            // Closing the connection gives the lock back.
+            // Closing the connection releases the lock.
             hold.end()
             thread.add { state.connection = nil }
             thread.end()
@@ -124,7 +126,7 @@ package struct ContainerClaim: Sendable {
             } catch let error as PostgresError {
                 throw error.storageError(of: session.place)
             } catch StorageError.inaccessible(_, let reason) {
-                // It may pass, as a restart does: whoever asks is told to come again.
+                // This may be temporary, as a restart is, so the client is told to retry.
                 throw StorageError.unavailable(reason)
             }
         }
@@ -136,13 +138,13 @@ package struct ContainerClaim: Sendable {
         return try await body { [self] in try check(hold) }
     }
 
-    /// How long somebody waits for others that make a container, and may say nothing.
+    /// The server's limits: how long to wait for the lock, and how long the session may be silent.
     private var limits: String {
         "SET lock_timeout = '5s'; "
             + "SET idle_session_timeout = '\(patience.silence.components.seconds)s'"
     }
 
-    /// Says something now and then, until the lock is given back.
+    /// Runs a query at intervals until the lock is released.
     private func beat(_ hold: Hold, _ connection: PostgresConnection) {
         while true {
             hold.rest(for: patience.beat)
@@ -165,7 +167,7 @@ package struct ContainerClaim: Sendable {
         }
     }
 
-    /// The schema of the store that has the container; `nil` if none has.
+    /// Returns the schema of the store that has the container; `nil` if none has.
     private static func holder(
         of key: ContainerKey, _ schemas: [String], _ connection: PostgresConnection
     ) throws -> String? {
@@ -173,7 +175,7 @@ package struct ContainerClaim: Sendable {
         let parts = try schemas.compactMap { schema -> String? in
             switch found[schema]?.obstacle {
             case .unreadable(let reason)?:
-                // It may have the container.
+                // This shard may have the container.
                 throw StorageError.unavailable("the shard \(schema) cannot be read: \(reason)")
             case .foreign?, .absent?: return nil
             case .otherVersion?, .owned?, .unowned?, nil: break

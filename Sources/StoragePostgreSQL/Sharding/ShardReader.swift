@@ -2,26 +2,26 @@ import PostgresLink
 import RelayModel
 import Storage
 
-/// Reads what the shards of a service show, on a connection of its own; it belongs to one thread.
+/// Reads the published state of a service's shards, on a connection of its own, for one thread.
 ///
-/// What is known stays known, so that a look asks for new containers alone. All shards are read by
-/// one statement, which is planned once. If that fails, each is read by itself, so that one shard
-/// whose tables are changed at the moment hides no other.
+/// It remembers what it has read, so that a look queries only new containers. One statement, which
+/// is planned once, reads all shards. If it fails, each shard is read alone, so that one whose
+/// tables are just being changed does not hide the others.
 final class ShardReader {
     /// What is known of a shard.
     private struct Shard {
         var schema: ShardSchema?
         var owner: StoreOwner?
         var containers: [ContainerKey] = []
-        /// Whether these are all.
+        /// Whether these are all of them.
         var isRead = false
         var isMovedAway = false
         var revision = 0
-        /// The number of the last container that is known.
+        /// The ID of the last container that is known.
         var last: Int64 = 0
-        /// What went wrong with it alone.
+        /// The error of this shard alone.
         var failure: String?
-        /// Whether it was seen in this look.
+        /// Whether it was read in this look.
         var isSeen = true
 
         var state: ShardSight.State {
@@ -31,7 +31,7 @@ final class ShardReader {
             return owner.map { .owned($0) } ?? .unowned
         }
 
-        /// Forgets what lies there, to read all of it anew.
+        /// Forgets the containers, so that all are read again.
         mutating func forget() {
             (containers, isRead, isMovedAway, last) = ([], false, false, 0)
             revision += 1
@@ -42,19 +42,19 @@ final class ShardReader {
     private let schemas: [String]
     private var shards: [Shard]
     private var connection: PostgresConnection?
-    /// Which shards the prepared statement reads; `nil` if none is prepared.
+    /// The indices of the shards that the prepared statement reads; `nil` if none is prepared.
     private var prepared: [Int]?
     private var surveyed: Duration?
     private var counted: Duration?
 
-    /// How often is looked which schemas are there: the shorter while one cannot be read.
+    /// How often the existing schemas are queried; more often while one cannot be read.
     private static let surveys = (usual: Duration.seconds(30), short: Duration.seconds(1))
-    /// How often containers are counted, which finds those that a move brought.
+    /// How often containers are counted, which reveals those that a move brought or took.
     private static let counts = Duration.seconds(10)
-    /// The containers that one statement brings of a shard.
+    /// The maximum number of a shard's containers in one answer.
     private static let page = 1000
-    /// How long one shard may keep the others waiting: its tables are locked while they are made
-    /// newer.
+    /// The limit for locks, because a migration locks a shard's tables and the other shards must
+    /// not wait for it.
     private static let limits = "SET lock_timeout = '250ms'"
     private static let patience = Duration.seconds(3)
 
@@ -64,9 +64,9 @@ final class ShardReader {
         shards = schemas.map { _ in Shard() }
     }
 
-    /// What is to be seen now.
+    /// Reads all shards, and returns their present state.
     ///
-    /// - Throws: ``StorageError`` if the server cannot be asked.
+    /// - Throws: ``StorageError`` if the server cannot be queried.
     func look() throws -> [ShardSight] {
         do {
             let connection = try connected()
@@ -114,7 +114,7 @@ final class ShardReader {
         let found = try ShardSchema.found(schemas, connection)
         for (number, schema) in schemas.enumerated() {
             let there = found[schema]
-            // One that was dropped and made anew counts its containers anew.
+            // A schema that was dropped and created again numbers its containers again.
             if shards[number].schema?.identity != there?.identity { shards[number].forget() }
             shards[number].schema = there
             shards[number].failure = nil
@@ -138,7 +138,7 @@ final class ShardReader {
                 "PREPARE belfryShards (bigint[]) AS " + parts.joined(separator: " UNION ALL "))
             prepared = numbers
         }
-        // A look brings all that there is, page by page.
+        // One look reads everything, page by page.
         for _ in 0...(ShardSight.mostContainers / Self.page) {
             let places = numbers.map { "\(shards[$0].last)" }.joined(separator: ",")
             let rows = try connection.query(
@@ -147,7 +147,7 @@ final class ShardReader {
         }
     }
 
-    /// Reads one shard, of which a failure is its own.
+    /// Reads one shard; its failure does not affect the others.
     private func readAlone(_ number: Int, _ connection: PostgresConnection) throws {
         do {
             let rows = try connection.query(
@@ -160,10 +160,11 @@ final class ShardReader {
         }
     }
 
-    /// What reads one shard: its owner, and the containers after the number `place`.
+    /// Returns the SQL that reads one shard: its owner, and the containers with an ID above
+    /// `place`.
     private func part(_ number: Int, above place: String) -> String {
         let schema = schemas[number].quotedName
-        // By the column: what is shown as `id` is a text, in the order of texts.
+        // Qualified with the table: the selected `id` is a text, and would be ordered as text.
         return """
             (SELECT 'owner'::text, '\(number)'::text, name::text, epoch::text, address::text,
                 pass::text
@@ -176,7 +177,7 @@ final class ShardReader {
             """
     }
 
-    /// Takes what was read of these shards; says whether there may be more.
+    /// Stores the rows that were read of these shards; returns whether there may be more.
     private func take(_ rows: [[String?]], of numbers: [Int]) -> Bool {
         var fresh: [Int: Int] = [:]
         for number in numbers { shards[number].owner = nil }
@@ -211,7 +212,8 @@ final class ShardReader {
         }
     }
 
-    /// Looks now and then whether as many containers are there as are known, and are there still.
+    /// Checks at intervals that the number of containers is still the known one, and whether a
+    /// shard was moved away.
     private func count(_ connection: PostgresConnection) throws {
         let now = session.watch()
         if let counted, now - counted < Self.counts { return }
@@ -242,7 +244,7 @@ final class ShardReader {
 }
 
 extension ContainerKey {
-    /// A container as a row has it; `nil` if it is none.
+    /// Creates the key from a row's columns; `nil` if they are not valid.
     init?(name: String?, environment: String?) {
         guard let container = name.flatMap({ ContainerID(rawValue: $0) }),
             let environment = environment.flatMap({ ContainerEnvironment(rawValue: $0) })

@@ -1,13 +1,13 @@
 import PostgresLink
 
-/// What a schema is that is named as a shard, as the server's catalogue has it.
+/// The state of a schema that is named as a shard, from the server's catalogue.
 struct ShardSchema: Sendable, Hashable {
-    /// The server's number for it: another one if it was dropped and made anew.
+    /// The schema's OID, which changes if it is dropped and created again.
     let identity: String
-    /// Why nothing can be read of it; `nil` if it can.
+    /// Why the shard cannot be read; `nil` if it can.
     let obstacle: ShardSight.State?
 
-    /// What is read of a shard: these columns.
+    /// The tables and columns that are read of a shard.
     private static let columns = [
         ("ownership", "shard"), ("ownership", "owner"), ("ownership", "name"),
         ("ownership", "epoch"), ("ownership", "leaseuntil"), ("ownership", "address"),
@@ -15,14 +15,15 @@ struct ShardSchema: Sendable, Hashable {
         ("container", "environment"), ("storemove", "direction"),
     ]
 
-    /// Which of the schemas are there, by their names.
+    /// Returns the schemas that exist and are not empty, by name.
     ///
-    /// A table that cannot be used makes no failure of it.
+    /// A table that cannot be read does not make the query fail, because only the catalogue is
+    /// read.
     static func found(
         _ schemas: [String], _ connection: PostgresConnection
     ) throws -> [String: ShardSchema] {
         let columns = columns.map { "('\($0)', '\($1)')" }.joined(separator: ", ")
-        // No array: in one, the name `null` would be no text.
+        // Not as an array literal, in which the name `null` would not be a text.
         let names = schemas.map(\.quotedText).joined(separator: ", ")
         let rows = try connection.query(
             """

@@ -1,23 +1,23 @@
 package import RelayModel
 
-/// What a relay sees of one shard of its service: a store in a schema of the same database.
+/// What a relay knows of one shard of its service: a store in a schema of the same database.
 package struct ShardSight: Sendable {
-    /// How it is with that store.
+    /// The state of that store.
     package enum State: Sendable, Hashable {
         /// A relay owns it.
         case owned(StoreOwner)
         /// No relay owns it at the moment.
         case unowned
-        /// There is no such schema, or nothing in it.
+        /// There is no such schema, or it is empty.
         case absent
         /// The tables are not Belfry's.
         case foreign
-        /// The tables are of a version that shows less than is needed.
+        /// The tables are of a version that does not have all the columns that are read.
         case otherVersion
-        /// It cannot be read, and why.
+        /// The shard cannot be read; the reason.
         case unreadable(String)
 
-        /// One word for it.
+        /// The state as one word.
         package var word: String {
             switch self {
             case .owned: "owned"
@@ -29,7 +29,7 @@ package struct ShardSight: Sendable {
             }
         }
 
-        /// Why nobody can be asked there; `nil` if somebody can.
+        /// Why no relay can be asked there; `nil` if one can.
         package var obstacle: String? {
             switch self {
             case .owned: nil
@@ -42,7 +42,7 @@ package struct ShardSight: Sendable {
         }
     }
 
-    /// Why something may lie there of which nobody knows; `nil` if nothing does.
+    /// Why there may be containers that are not known; `nil` if all are known.
     package var doubt: String? {
         switch state {
         case .absent, .foreign: nil
@@ -53,16 +53,16 @@ package struct ShardSight: Sendable {
 
     package let schema: String
     package let state: State
-    /// What lies there.
+    /// The known containers of the shard.
     package let containers: [ContainerKey]
-    /// Whether ``containers`` are all of them: they may not have been read yet.
+    /// Whether ``containers`` has all of them; they may not have been read yet.
     package let isRead: Bool
-    /// Whether all of it was moved elsewhere, or is being moved.
+    /// Whether all of the store was or is being moved elsewhere.
     package let isMovedAway: Bool
-    /// Another number whenever ``containers`` or ``isMovedAway`` are others.
+    /// A number that changes whenever ``containers`` or ``isMovedAway`` changes.
     package let revision: Int
 
-    /// How many containers of a shard are known at the most: others than these are taken for none.
+    /// The maximum number of known containers of a shard; further ones are treated as not existing.
     package static let mostContainers = 100_000
 
     package init(

@@ -1,11 +1,11 @@
 import PostgresLink
 package import Storage
 
-/// Looks at all shards of a service: who owns each, and which containers lie there.
+/// Watches all shards of a service: who owns each, and which containers it has.
 ///
-/// libpq waits, so all of it happens on a thread of its own, one call after the other.
+/// libpq blocks, so everything happens on a thread of its own, one call after the other.
 package final class ShardWatch: Sendable {
-    /// What belongs to the thread.
+    /// The state of the thread.
     private final class ThreadState: @unchecked Sendable {
         let reader: ShardReader
 
@@ -15,12 +15,14 @@ package final class ShardWatch: Sendable {
     private let thread: PostgresThread
     private let state: ThreadState
 
-    /// How many connections it has.
+    /// The number of connections that it uses.
     package static let connectionCount = 1
 
-    /// Begins to watch the shards in `schemas` of the database at `place`; nothing is asked yet.
+    /// Creates a watch of the shards in `schemas` of the database at `place`; nothing is queried
+    /// yet.
     ///
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no file descriptor
+    ///   left.
     package init(_ place: PostgresPlace, schemas: [String]) throws(StorageError) {
         guard let thread = PostgresThread() else {
             throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
@@ -33,9 +35,9 @@ package final class ShardWatch: Sendable {
 
     deinit { thread.end() }
 
-    /// What is to be seen now of each shard; one that is locked for a moment is left out.
+    /// Returns the present state of each shard; a shard that is locked at the moment is left out.
     ///
-    /// - Throws: ``StorageError`` if the server cannot be asked.
+    /// - Throws: ``StorageError`` if the server cannot be queried.
     package func look() async throws -> [ShardSight] {
         try await thread.run { [state] in try state.reader.look() }
     }

@@ -6,10 +6,13 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// The one writer of a store on a server: takes what callers want written, and commits it together.
+/// The one writer of a store on a server, which commits the requests of many callers together.
 ///
-/// It owns a thread, because libpq waits. Each commit locks the shard, sees whether it is owned
-/// still, and leaves a mark: so a commit that nobody answered is found out, and never guessed.
+/// It has a thread of its own, because libpq blocks. Each commit locks the shard, checks the
+/// ownership, and inserts a numbered mark. The mark shows afterwards whether a commit without an
+/// answer took place.
+///
+/// Concurrency: other threads read only atomics and mutexes; the rest belongs to the thread.
 final class ServerWriter: @unchecked Sendable {
     private let session: PostgresSession
     private let epoch: Int64
@@ -18,34 +21,35 @@ final class ServerWriter: @unchecked Sendable {
     private let endedDevices: EndedDevices
     private let settings: StoreSettings
     private let commits = Atomic<UInt64>(0)
-    /// When the commit began that goes on.
+    /// The time at which the current commit began.
     private let begun = Mutex<Duration?>(nil)
-    /// What follows belongs to the thread.
+    /// This and the following properties belong to the thread.
     private var connection: ServerConnection?
     private var number: Int64 = 0
     /// The last mark that is known to be durable; 0 before the first.
     private var lastMark: Int64 = 0
-    /// Whether the server to which the connection is has that mark.
+    /// Whether the server of the current connection is known to have that mark.
     private var isProven = false
-    /// Up to which mark they were deleted.
+    /// The last mark that was deleted.
     ///
-    /// Deleting begins there, and not at the first: while somebody keeps a snapshot, what was
-    /// deleted lies in the index still, and would be walked over.
+    /// Deleting begins there and not at the first mark. While a session holds a snapshot, deleted
+    /// entries stay in the index and would be scanned.
     private var clearedTo: Int64 = 0
 
-    /// How often a commit is tried that stood in another's way, or whose connection was lost.
+    /// How often a commit is tried after a conflict or a lost connection.
     private static let attempts = 4
-    /// How long after its first loss a group makes the connection anew: in a network that swallows
-    /// everything each attempt takes seconds for each host, and whoever waits has not many.
+    /// How long after its first lost connection a batch keeps reconnecting.
+    ///
+    /// In a network that drops all packets, each attempt takes seconds for each host, and callers
+    /// do not wait long.
     private static let reconnecting = Duration.seconds(5)
-    /// How long passes before a lost connection is made anew, times the attempts.
+    /// The pause before a reconnection, multiplied by the number of the attempt.
     private static let pause = Duration.milliseconds(100)
-    /// How long a commit may take before the store is called not ready.
+    /// How long a commit may take before the store is reported as not ready.
     private static let patience = Duration.seconds(3)
-    /// How long a commit that nobody answered is asked about at the least; then an end that was
-    /// asked for comes first.
+    /// How long an orderly end waits for the outcome of a commit that was not answered.
     private static let inquiry = Duration.seconds(60)
-    /// How many marks of commits stay, of which the last is ever asked for.
+    /// The number of marks that are kept; only the last is ever queried.
     private static let marksKept: Int64 = 256
 
     init(
@@ -60,13 +64,13 @@ final class ServerWriter: @unchecked Sendable {
         self.settings = settings
     }
 
-    /// Commits that succeeded since the store was opened.
+    /// The number of successful commits since the store was opened.
     var commitCount: UInt64 { commits.load(ordering: .relaxed) }
 
-    /// Starts the thread; it ends, and calls `ended`, when the inbox is at its end and empty.
+    /// Starts the thread; it calls `ended` and ends when the inbox was ended and is empty.
     func start(ended: @escaping @Sendable () -> Void) {
         startThread(named: "belfry.writer") { [self] in
-            // The first change after a takeover need not wait for it; who fails is asked again.
+            // The first change after a takeover need not connect then; a failure is retried.
             _ = try? connected()
             var lastCount = 1
             while let batch = inbox.nextBatch(after: lastCount) {
@@ -80,7 +84,7 @@ final class ServerWriter: @unchecked Sendable {
         }
     }
 
-    /// That a commit waits for an answer; `nil` while commits are answered.
+    /// Why the store is not ready, once the current commit takes too long; otherwise `nil`.
     var standstill: String? {
         guard let begun = begun.withLock({ $0 }), session.watch() - begun > Self.patience else {
             return nil
@@ -89,10 +93,10 @@ final class ServerWriter: @unchecked Sendable {
             + "away"
     }
 
-    /// Why nothing is written any more, although nobody asked for an end.
+    /// Why writing has ended without a request to end; `nil` while the store is written to.
     var failure: StorageError? { horizon.closed }
 
-    /// Ends all writing: it is another's to write, or nobody knows what was written.
+    /// Ends all writing, because another process owns the store, or it is unknown what was written.
     func giveUp(_ error: StorageError) {
         inbox.refuse(error)
         horizon.close(error)
@@ -112,18 +116,18 @@ final class ServerWriter: @unchecked Sendable {
             for request in batch { request.fail(error.reason) }
         } catch {
             if batch.count > 1, (error as? PostgresError)?.verdict.concernsAll != true {
-                // One at a time, what is right still goes in; what is not is answered for itself.
+                // Each is tried alone: valid ones are committed, others get their own error.
                 for request in batch { commit([request]) }
             } else {
                 for request in batch { request.fail(error) }
                 guard (error as? PostgresError)?.verdict == .lost else { return }
-                // Whoever came meanwhile has waited as long, and would wait as long again.
+                // Requests that came meanwhile have waited as long, and would wait as long again.
                 inbox.turnAway(.unavailable("the database cannot be reached"))
             }
         }
     }
 
-    /// Commits the requests, again if need be.
+    /// Commits the requests, with retries.
     private func finish(_ batch: [WriteRequest]) throws -> Finished {
         var isolation = WriteIsolation.together
         var attempt = 1
@@ -135,7 +139,7 @@ final class ServerWriter: @unchecked Sendable {
                 isolation = .each
             } catch let unknown as UnknownOutcome {
                 if try wasCommitted(unknown.number) { return unknown.finished }
-                // What loses each connection anew must not keep the others from writing for ever.
+                // A batch that loses every connection must not block the others for ever.
                 guard attempt < Self.attempts else { throw unknown.loss }
                 attempt += 1
             } catch let error as PostgresError {
@@ -157,7 +161,7 @@ final class ServerWriter: @unchecked Sendable {
         }
     }
 
-    /// Whether a group whose connection was lost for the first time then goes on trying.
+    /// Returns whether a batch whose connection was first lost at that time may keep trying.
     private func isRecent(_ lost: Duration?) -> Bool {
         lost.map { session.watch() - $0 < Self.reconnecting } ?? true
     }
@@ -168,7 +172,7 @@ final class ServerWriter: @unchecked Sendable {
         let answers: [@Sendable () -> Void]
     }
 
-    /// A request failed by itself, and nothing separates it from the others.
+    /// One request of a batch failed, and no savepoint isolates it from the others.
     private struct FailureOfOne: Error {}
 
     /// Nothing may be written any more.
@@ -176,12 +180,12 @@ final class ServerWriter: @unchecked Sendable {
         let reason: StorageError
     }
 
-    /// The server was asked to commit, and did not say what became of it.
+    /// The server was asked to commit, and did not report the outcome.
     private struct UnknownOutcome: Error {
         let number: Int64
         let finished: Finished
 
-        /// What is told of it once it is known that nothing was committed.
+        /// The error of the requests once it is known that nothing was committed.
         var loss: PostgresError {
             PostgresError(state: "08006", message: "the connection was lost in a commit")
         }
@@ -211,10 +215,10 @@ final class ServerWriter: @unchecked Sendable {
         }
     }
 
-    /// Locks the shard, and returns where its log ends.
+    /// Locks the shard, and returns the end of its log.
     ///
-    /// The lock is a statement of its own: what the next one sees is newer than all that earlier
-    /// holders committed.
+    /// The lock is a statement of its own, so the snapshot of the next one includes everything that
+    /// earlier holders committed.
     private func lock(_ connection: ServerConnection) throws -> LogPosition {
         try connection.pipeline.queue("SELECT shard FROM shard WHERE shard = 0 FOR NO KEY UPDATE")
         let rows = try connection.pipeline.fetch(
@@ -228,12 +232,13 @@ final class ServerWriter: @unchecked Sendable {
             throw WriterEnd(
                 reason: .damaged(path: "ownership", reason: "the shard has no owner's row"))
         }
-        // A server that lacks the end of the log may give the number of this owner to another one.
+        // The epoch alone does not identify the owner: a server that lacks the end of the log may
+        // give the same epoch to another.
         guard isOwned == 1 else {
             throw WriterEnd(reason: .closed("another relay owns the store now"))
         }
         guard LogPosition(stored: head) == horizon.head else {
-            // The server went back, by a failover to a standby that did not have it all.
+            // The server lost the end of the log, by a failover to a standby that did not have it.
             throw WriterEnd(
                 reason: .closed("the log ends at \(head), and not at \(horizon.head.rawValue)"))
         }
@@ -241,8 +246,9 @@ final class ServerWriter: @unchecked Sendable {
         return LogPosition(stored: head)
     }
 
-    /// Sees whether the server of a new connection has the last commit, also one of which nothing
-    /// stands in the log.
+    /// Checks that the server of a new connection has the last commit.
+    ///
+    /// The check covers commits that added nothing to the log.
     private func prove(_ connection: ServerConnection) throws {
         guard !isProven else { return }
         if lastMark > 0 {
@@ -265,7 +271,7 @@ final class ServerWriter: @unchecked Sendable {
         do {
             return try commit.run(request, isolation)
         } catch {
-            // What concerns the whole transaction is not this request's own failure.
+            // An error of the whole transaction is not this request's own.
             if let failure = error as? PostgresError, failure.verdict != .refused { throw error }
             guard commit.db.isInsideTransaction else { throw error }
             if isolation == .together { throw FailureOfOne() }
@@ -273,10 +279,10 @@ final class ServerWriter: @unchecked Sendable {
         }
     }
 
-    /// Commits.
+    /// Inserts the mark and commits.
     ///
-    /// A warning while the server commits tells that a standby was not waited for to the end: then
-    /// the commit is durable once a later one is.
+    /// A warning during the commit means that the server stopped waiting for a synchronous standby.
+    /// The commit is durable then once a later one is.
     private func end(
         _ finished: Finished, _ isolation: WriteIsolation, _ connection: ServerConnection
     ) throws -> Finished {
@@ -295,7 +301,7 @@ final class ServerWriter: @unchecked Sendable {
         let warnings = connection.pipeline.connection.warnings
         let said: String
         do {
-            // What is queued goes with it: where that fails, the server does not come to commit.
+            // Queued statements are sent with it; if one fails, the server does not commit.
             said = try connection.commit()
         } catch let error as PostgresError {
             guard !connection.isBroken, error.verdict != .lost else {
@@ -318,10 +324,10 @@ final class ServerWriter: @unchecked Sendable {
 
     // MARK: What nobody answered
 
-    /// Asks the server whether a commit is there, until it says so, and sees to it that it stays.
+    /// Asks the server until it says whether a commit took place, and makes that durable.
     ///
-    /// That takes as long as the server is away, which a full disk may keep it for hours. What else
-    /// waits to be written is not kept waiting: nothing of it has begun.
+    /// This takes as long as the server is unavailable, which a full disk may extend to hours.
+    /// Other requests are refused meanwhile, because none of them has begun.
     private func wasCommitted(_ number: Int64) throws -> Bool {
         connection = nil
         let start = session.watch()
@@ -334,7 +340,7 @@ final class ServerWriter: @unchecked Sendable {
             } catch {
                 connection = nil
                 let waited = session.watch() - start
-                // Who waits for the commit may be waited for before the inbox is told of the end.
+                // A process may wait for this commit before it ends the inbox.
                 let isEnding = inbox.isEnding || session.isEndExpected
                 guard horizon.closed == nil, !isEnding || waited < Self.inquiry else {
                     throw WriterEnd(
@@ -349,7 +355,7 @@ final class ServerWriter: @unchecked Sendable {
         }
     }
 
-    /// Looks for the mark, with a commit of its own: all before it is as durable as that.
+    /// Looks for the mark, and commits another one, which makes everything before it durable too.
     private func inquire(_ number: Int64) throws -> Bool {
         let connection = try connected()
         do {
