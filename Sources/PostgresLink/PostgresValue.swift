@@ -2,14 +2,14 @@ package import FoundationEssentials
 
 /// A value of a parameter or of a column.
 package enum PostgresValue: Sendable, Hashable {
-    /// No value; of a parameter the server wants to know the kind all the same.
+    /// NULL; the server needs to know the kind of a parameter all the same.
     case null(PostgresKind)
     case integer(Int64)
     case real(Double)
     case text(String)
     case bytes(Data)
 
-    /// The type by which it is bound.
+    /// The OID of the type as which the value is bound.
     var type: UInt32 {
         switch self {
         case .null(.integer), .integer: PostgresType.int8
@@ -19,12 +19,12 @@ package enum PostgresValue: Sendable, Hashable {
         }
     }
 
-    /// Whether there is no value.
+    /// Whether the value is NULL.
     package var isNull: Bool {
         if case .null = self { true } else { false }
     }
 
-    /// Appends it in the server's binary form.
+    /// Appends the value in the server's binary format.
     func append(to buffer: inout [UInt8]) {
         switch self {
         case .null: break
@@ -40,7 +40,7 @@ package enum PostgresValue: Sendable, Hashable {
         }
     }
 
-    /// PostgreSQL keeps no U+0000: here, and nowhere else, U+FFFD takes its place.
+    /// Appends a text; U+FFFD replaces U+0000, which PostgreSQL does not store.
     private static func append(_ text: String, to buffer: inout [UInt8]) {
         guard text.utf8.contains(0) else {
             buffer.append(contentsOf: text.utf8)
@@ -52,12 +52,12 @@ package enum PostgresValue: Sendable, Hashable {
     }
 }
 
-/// The kinds of values that are bound.
+/// The kinds of values that can be bound.
 package enum PostgresKind: Sendable, Hashable {
     case integer, real, text, bytes
 }
 
-/// The numbers of the server's types; they never change.
+/// The OIDs of the server's built-in types, which never change.
 enum PostgresType {
     static let bool: UInt32 = 16
     static let bytea: UInt32 = 17
@@ -73,7 +73,7 @@ enum PostgresType {
 }
 
 extension PostgresValue {
-    /// Reads a value that the server sent in its binary form.
+    /// Decodes a value in the server's binary format.
     init(_ bytes: some Collection<UInt8>, type: UInt32) {
         switch type {
         case PostgresType.bool: self = .integer(Int64(bytes.first ?? 0))
@@ -99,8 +99,10 @@ extension PostgresValue {
         Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) })
     }
 
-    /// Sums of whole numbers come as `numeric`: groups of four digits, the first of the weight
-    /// that is given; beyond 64 bits, and with a fraction, it is taken as a real number.
+    /// Decodes a `numeric`, which is the type of sums of whole numbers.
+    ///
+    /// It consists of groups of four digits, of which the first has the given weight. With a
+    /// fraction, or beyond 64 bits, it becomes a real number.
     private static func number(_ bytes: [UInt8]) -> PostgresValue {
         func half(_ index: Int) -> Int {
             index * 2 + 1 < bytes.count

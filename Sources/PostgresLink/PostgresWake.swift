@@ -4,11 +4,11 @@
     import CNoPQ
 #endif
 
-/// Wakes a thread out of waiting for a server.
+/// Wakes a thread that waits for a server.
 package final class PostgresWake: Sendable {
     let descriptor: Int32
 
-    /// Returns `nil` if the process has no descriptor left.
+    /// Creates a wake; `nil` if the process has no file descriptor left.
     package init?() {
         descriptor = cpq_wake_create()
         guard descriptor >= 0 else { return nil }
@@ -18,10 +18,11 @@ package final class PostgresWake: Sendable {
         if descriptor >= 0 { cpq_wake_close(descriptor) }
     }
 
-    /// Ends the wait that is under way, or the next one.
+    /// Ends the current wait, or else the next one.
     package func signal() { cpq_wake_signal(descriptor) }
 
-    /// Waits until a signal, or until `socket` can be read or written as asked.
+    /// Waits for a signal, for `socket` to become readable or writable as requested, or for `time`,
+    /// at most a minute.
     ///
     /// - Returns: Whether it was signalled.
     @discardableResult package func wait(

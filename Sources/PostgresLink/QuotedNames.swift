@@ -1,9 +1,9 @@
 extension String {
-    /// As a name in SQL.
+    /// The text as a quoted name in SQL.
     package var quotedName: String { "\"\(doubling("\""))\"" }
 
-    /// As a name in SQL that people are shown: quoted where SQL would not understand it
-    /// otherwise, or take it for a word of its own.
+    /// The text as a name in SQL for messages; it is quoted only if SQL would not read it as this
+    /// name otherwise.
     package var shownName: String {
         let isPlain =
             utf8.allSatisfy {
@@ -12,7 +12,7 @@ extension String {
         return isPlain && !Self.reserved.contains(self) ? self : quotedName
     }
 
-    /// PostgreSQL's reserved words, which name nothing unless they are quoted.
+    /// PostgreSQL's reserved words, which are names only if they are quoted.
     private static let reserved: Set<String> = [
         "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric",
         "authorization", "binary", "both", "case", "cast", "check", "collate", "collation",
@@ -29,13 +29,13 @@ extension String {
         "with",
     ]
 
-    /// As a text in SQL.
+    /// The text as a string literal in SQL.
     package var quotedText: String { "'\(doubling("'"))'" }
 
-    /// This text with each `mark` twice, whatever follows it.
+    /// Returns this text with each `mark` doubled.
     ///
-    /// Names come from databases, where others make them, and a mark ends a name for SQL also where
-    /// combining characters make one `Character` of it and them.
+    /// It works on Unicode scalars. Names come from databases that others control, and in SQL a
+    /// quotation mark ends a name even if combining characters form one `Character` with it.
     private func doubling(_ mark: Unicode.Scalar) -> String {
         guard unicodeScalars.contains(mark) else { return self }
         var doubled = ""
@@ -46,21 +46,22 @@ extension String {
         return doubled
     }
 
-    /// `schema.table` as names in SQL; the schema is `public` unless said.
+    /// `schema.table` as quoted names in SQL; the schema is `public` if none is given.
     package var quotedTable: String {
         let (schema, table) = tableParts
         return "\(schema.quotedName).\(table.quotedName)"
     }
 
-    /// The schema, `public` unless said, and the name of a table, from `schema.table` or as SQL
-    /// writes names that it would not understand otherwise, `schema."Table"`.
+    /// The schema, `public` if none is given, and the name of a table.
+    ///
+    /// It accepts `schema.table`, and quoted names as SQL has them, such as `schema."Table"`.
     package var tableParts: (schema: String, table: String) {
         let parts = unquotedParts ?? split(separator: ".", maxSplits: 1).map(String.init)
         return parts.count == 2 ? (parts[0], parts[1]) : ("public", unquotedParts?.first ?? self)
     }
 
-    /// The parts between points, of which some stand within quotation marks; `nil` if none does, or
-    /// not so that it can be read.
+    /// The parts between dots, if some are in quotation marks; `nil` if none is, or the text is not
+    /// well formed.
     private var unquotedParts: [String]? {
         guard unicodeScalars.contains("\"") else { return nil }
         var parts = [""]

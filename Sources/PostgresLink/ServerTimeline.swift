@@ -4,14 +4,15 @@
     import CNoPQ
 #endif
 
-/// Which history a server writes: with each promotion of a copy another one begins, of a higher
-/// number.
+/// The timeline of a server: each promotion of a standby begins another one, with a higher number.
 package struct ServerTimeline: Sendable, Hashable {
-    /// Copies of a server have this alike, however often they were promoted.
+    /// The system identifier, which a server and all its standbys share, however often they were
+    /// promoted.
     package let cluster: String
-    /// Its number; the first one is 1.
+    /// The number of the timeline; the first is 1.
     package let number: Int64
-    /// When the server was started, by its clock: tells servers apart that are there at one moment.
+    /// The start time of the server, by its clock, which distinguishes servers that run at the same
+    /// time.
     package let begun: String
 
     package init(cluster: String, number: Int64, begun: String = "") {
@@ -20,15 +21,17 @@ package struct ServerTimeline: Sendable, Hashable {
         self.begun = begun
     }
 
-    /// Whether two servers write one history, each for itself, as two do that were promoted from
-    /// one: which of them has what the other lacks cannot be told.
+    /// Returns whether two servers have diverged on the same timeline, as after both were promoted
+    /// from one.
+    ///
+    /// It is impossible to tell which of them has what the other lacks.
     package func isForked(from other: ServerTimeline) -> Bool {
         cluster == other.cluster && number == other.number && begun != other.begun
     }
 }
 
 extension PostgresConnection {
-    /// Asks the server for its history; `nil` if it only follows another server, or does not say.
+    /// Asks the server for its timeline; `nil` if the server is a standby, or does not say.
     package func askTimeline() throws -> ServerTimeline? {
         do {
             let rows = try query(
@@ -43,13 +46,13 @@ extension PostgresConnection {
             else { return nil }
             return ServerTimeline(cluster: cluster, number: number, begun: row[2] ?? "")
         } catch let error as PostgresError where !error.state.isEmpty {
-            // Some providers let nobody ask.
+            // Some providers do not allow this query.
             return nil
         }
     }
 
-    /// The hosts that were to be tried, by libpq's names for what says so, whoever named them: what
-    /// connected, a service, or the environment.
+    /// The hosts that were configured, under libpq's parameter names, whether by the URL, a service
+    /// file or the environment.
     package var hosts: [String: String] {
         guard let options = PQconninfo(handle) else { return [:] }
         defer { PQconninfoFree(options) }
@@ -57,7 +60,8 @@ extension PostgresConnection {
             .filter { ["host", "hostaddr", "port"].contains($0.key) }
     }
 
-    /// Whether it is one to this host, of those that ``PostgresTarget/byHost(_:)`` names.
+    /// Returns whether the connection is to this host, which is one of
+    /// ``PostgresTarget/byHost(_:)``.
     package func isAt(_ one: [String: String]) -> Bool {
         let (host, port) = (String(cString: PQhost(handle)), String(cString: PQport(handle)))
         return (one["host"] ?? one["hostaddr"] ?? host) == host && (one["port"] ?? port) == port

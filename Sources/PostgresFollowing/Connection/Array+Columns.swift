@@ -1,8 +1,8 @@
 extension [String?] {
-    /// What a row of an answer has in a column.
+    /// Reads one column of a result row.
     ///
-    /// It has nothing in one that is not there: whatever calls itself PostgreSQL may answer with
-    /// fewer columns than were asked for, and ends no relay by that.
+    /// A missing column reads as NULL: a hostile server that answers with fewer columns than were
+    /// requested must not crash the relay.
     func text(_ column: Int) -> String? {
         indices.contains(column) ? self[column] : nil
     }

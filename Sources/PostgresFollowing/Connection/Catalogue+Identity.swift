@@ -1,18 +1,22 @@
 import PostgresLink
 
-// Tables of which PostgreSQL refuses each `UPDATE` and `DELETE` for as long as they are published.
+// Tables for which PostgreSQL refuses each `UPDATE` and `DELETE` as long as they are published.
 extension Catalogue {
-    /// Whether publications of the server may tell generated columns, those that are stored; then
-    /// it refuses changes of rows whose replica identity has such as are not told.
+    /// Whether publications of the server can include stored generated columns.
+    ///
+    /// Such a server refuses changes of rows whose replica identity has generated columns that are
+    /// not published.
     var tellsGenerated: Bool { connection.serverVersion >= 180_000 }
 
-    /// What a publication says to tell them.
+    /// The option of a publication that includes them.
     static let generatedOption = "publish_generated_columns = stored"
 
-    /// The tables of a publication that is to be made whose rows nothing names, of none all
-    /// tables: PostgreSQL would refuse each `UPDATE` and `DELETE` of them from then on.
+    /// Returns the tables of a publication to be created whose rows have no replica identity.
     ///
-    /// - Returns: At most `limit` of them.
+    /// PostgreSQL would refuse each `UPDATE` and `DELETE` of them from then on. An empty `tables`
+    /// stands for all tables.
+    ///
+    /// - Returns: At most `limit` tables.
     func tablesWithoutIdentity(_ tables: [String], limit: Int) throws -> [String] {
         try toldTables(
             tables,
@@ -24,11 +28,13 @@ extension Catalogue {
             """, limit: limit)
     }
 
-    /// The tables of a publication that is to be made, of none all tables, whose whole rows name
-    /// them, and have generated columns that are virtual, which no publication tells: it would be
-    /// the same with them.
+    /// Returns the tables of a publication to be created whose replica identity is the whole row
+    /// and that have virtual generated columns.
     ///
-    /// - Returns: At most `limit` of them.
+    /// No publication includes virtual columns, so PostgreSQL would refuse changes of these tables
+    /// too. An empty `tables` stands for all tables.
+    ///
+    /// - Returns: At most `limit` tables.
     func tablesWithVirtualIdentity(_ tables: [String], limit: Int) throws -> [String] {
         guard tellsGenerated else { return [] }
         return try toldTables(
@@ -39,8 +45,10 @@ extension Catalogue {
             """, limit: limit)
     }
 
-    /// Those of `tables`, of none all tables, and of what inherits from them, that meet a
-    /// condition; in it, `c` is the table.
+    /// Returns those of `tables` and of their descendants that meet a condition, in which `c` is
+    /// the table.
+    ///
+    /// An empty `tables` stands for all tables.
     private func toldTables(
         _ tables: [String], _ condition: String, limit: Int
     ) throws -> [String] {
@@ -61,8 +69,9 @@ extension Catalogue {
         ).compactMap { $0.text(0) }
     }
 
-    /// Those columns that are generated of the index that is a table's replica identity: where the
-    /// log has them not, what it has of the index names several rows.
+    /// Returns the generated columns of the index that is a table's replica identity.
+    ///
+    /// If the log lacks them, the logged columns of the index may be the same in several rows.
     func generatedIdentity(of table: Relation) throws -> [String] {
         let isOther = table.identity == UInt8(ascii: "i")
         return try connection.query(
@@ -75,10 +84,11 @@ extension Catalogue {
         ).compactMap { $0.text(0) }
     }
 
-    /// What is said of a publication that is there, and because of which PostgreSQL refuses each
-    /// `UPDATE` and `DELETE` of tables with generated columns; `nil` if there are none.
+    /// Returns a warning if PostgreSQL refuses each `UPDATE` and `DELETE` of tables with generated
+    /// columns because of an existing publication; otherwise `nil`.
     ///
-    /// It may have been made before the server was upgraded, and tables may be altered later.
+    /// The publication may have been created before the server was upgraded, and tables may be
+    /// altered later.
     func refusing(of publication: String) throws -> String? {
         guard tellsGenerated else { return nil }
         let tables = try tablesRefused(by: publication, limit: 6)
@@ -91,7 +101,7 @@ extension Catalogue {
             + "which none tells, ALTER TABLE … REPLICA IDENTITY DEFAULT."
     }
 
-    /// None of the tables is locked for it.
+    /// Returns the tables whose changes are refused; the query locks none of them.
     private func tablesRefused(by publication: String, limit: Int) throws -> [String] {
         try connection.query(
             """

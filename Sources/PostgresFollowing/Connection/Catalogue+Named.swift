@@ -1,20 +1,20 @@
 import PostgresLink
 
-/// A table that a publication names, or a schema of which it has all tables; or a table whose
-/// changes triggers write to an outbox.
+/// A table that a publication names, a schema of which it includes all tables, or a table whose
+/// triggers write to an outbox.
 struct PublicationMember: Sendable, Hashable {
     let name: String
-    /// What names the publication, or the outbox, among all that there ever are.
+    /// The identity of the publication or the outbox, which is never used again.
     let publication: String
-    /// Its own number in it, which is another one once it was taken out and put back.
+    /// The OID of its entry, which changes if it is removed and added again.
     let number: String
-    /// Whether it is there since a slot was read last.
+    /// Whether it was added after the slot was last read.
     let isNew: Bool
 }
 
 extension Catalogue {
-    /// Those of `tables` of which a publication tells nothing: neither of them nor of what they are
-    /// partitions of, or have as partitions.
+    /// Returns those of `tables` for which a publication includes neither the table nor one of its
+    /// partitions or partitioned parents.
     func tablesMissing(from publication: String, of tables: [String]) throws -> [String] {
         try those(
             of: tables,
@@ -28,12 +28,13 @@ extension Catalogue {
             """, [publication])
     }
 
-    /// The tables that a publication names, and the schemas of which it has all tables; whether
-    /// each is in it since `slot` was read last, as far as the server remembers.
+    /// Returns the tables that a publication names, and the schemas of which it includes all
+    /// tables.
     ///
-    /// None of them is locked for it.
+    /// Each says whether it was added after `slot` was last read, as far as the server knows. The
+    /// query locks none of the tables.
     func members(of publication: String, since slot: String) throws -> [PublicationMember] {
-        // Before 15 no publication has schemas.
+        // Publications have schemas since PostgreSQL 15.
         let schemas =
             connection.serverVersion < 150_000
             ? ""
@@ -42,7 +43,8 @@ extension Catalogue {
             SELECT format('%I.*', n.nspname), r.pnpubid, r.oid, r.xmin
             FROM pg_publication_namespace AS r JOIN pg_namespace AS n ON n.oid = r.pnnspid
             """
-        // What looks later than now is older than numbers of transactions are told apart.
+        // A transaction number that seems to be in the future is so old that the numbers have
+        // wrapped around.
         return try connection.query(
             """
             SELECT named.name, named.place, named.number, coalesce(
@@ -63,7 +65,7 @@ extension Catalogue {
         }
     }
 
-    /// The tables whose changes triggers write to an outbox; `outbox` names that among all.
+    /// Returns the tables whose triggers write to an outbox; `outbox` is the outbox's identity.
     func members(ofOutbox outbox: String) throws -> [PublicationMember] {
         try connection.query(
             """
@@ -79,9 +81,10 @@ extension Catalogue {
         }
     }
 
-    /// Those of some schemas that hold a relay's store.
+    /// Returns those of some schemas that contain a relay's store.
     ///
-    /// What is told of one would be written into it, and told again, without an end.
+    /// A change that is followed there would be written into the store, and be followed again,
+    /// without end.
     func stores(among schemas: Set<String>) throws -> Set<String> {
         let named = schemas.map(\.quotedText).joined(separator: ", ")
         guard !named.isEmpty else { return [] }
@@ -95,13 +98,14 @@ extension Catalogue {
         return Set(rows.compactMap { $0.text(0) })
     }
 
-    /// Whether a table is one of an outbox: its rows are those of other tables once more, of which
-    /// nobody could say whose they are.
+    /// Returns whether a table belongs to an outbox.
+    ///
+    /// Its rows repeat those of other tables, without an owner that could be determined.
     static func isOutbox(schema: String, table: String) -> Bool {
         schema == "belfry" && (table == "outbox" || table == "outbox_state")
     }
 
-    /// What a publication leaves out of what happens to rows, in SQL's words.
+    /// Returns the operations on rows that a publication leaves out, in SQL's words.
     func operationsLeftOut(of publication: String) throws -> [String] {
         let rows = try connection.query(
             "SELECT pubinsert, pubupdate, pubdelete FROM pg_publication WHERE pubname = $1",
@@ -110,7 +114,7 @@ extension Catalogue {
         return zip(["INSERT", "UPDATE", "DELETE"], row).filter { $0.1 == "f" }.map(\.0)
     }
 
-    /// Those of `tables` whose changes no trigger writes to the outbox.
+    /// Returns those of `tables` that have no trigger that writes to the outbox.
     func tablesWithoutTrigger(_ tables: [String]) throws -> [String] {
         try those(
             of: tables,
@@ -121,10 +125,12 @@ extension Catalogue {
             """)
     }
 
-    /// Makes something for what was named, of which some may be no table, or none that can be
-    /// followed, as a view: nothing is mended by trying again.
+    /// Runs `body`, which creates something for named tables.
     ///
-    /// - Throws: ``FollowProblem/tableMissing(_:)`` with what the server says of it.
+    /// A named relation may not be a table, or not one that can be followed, such as a view. A
+    /// retry would not help.
+    ///
+    /// - Throws: ``FollowProblem/tableMissing(_:)`` with the server's message.
     static func naming(_ body: () throws -> Void) throws {
         do {
             try body()
@@ -133,15 +139,16 @@ extension Catalogue {
         }
     }
 
-    /// What the server says where a publication, or a trigger, can be of no such relation.
+    /// The SQLSTATEs for a relation that a publication or a trigger does not accept.
     private static let unfit: Set = ["22023", "42809"]
 
-    /// Those of `tables` for which a question finds nothing; in it, `found` is the table.
+    /// Returns those of `tables` for which a query finds no row; in it, `found` is the table.
     private func those(
         of tables: [String], _ question: String, _ values: [String?] = []
     ) throws -> [String] {
         guard !tables.isEmpty else { return [] }
-        // By the catalogue, which asks for no right to the schema, as the log does not.
+        // By the catalogue, for which no privilege on the schema is needed. The log needs none
+        // either.
         let named = tables.map { table in
             let (schema, name) = table.tableParts
             return "(\([table, schema, name].map(\.quotedText).joined(separator: ", ")))"

@@ -2,7 +2,7 @@ package import ChangeSources
 import PostgresLink
 
 extension FollowSettings {
-    /// What a source follows by itself.
+    /// Creates the settings for what a source follows by itself.
     ///
     /// - Throws: ``FollowProblem/badURL(_:)`` with what is wrong with the URL, without its text.
     package init(_ definition: FollowDefinition, authorities: String?) throws(FollowProblem) {
@@ -19,7 +19,7 @@ extension FollowSettings {
 }
 
 extension FollowDefinition {
-    /// The tables that were named, as `schema.table` without quotation marks.
+    /// The configured tables, as `schema.table` without quotation marks.
     package var tablePlaces: [String] {
         tables.map { "\($0.tableParts.schema).\($0.tableParts.table)" }
     }

@@ -1,6 +1,6 @@
 package import PostgresLink
 
-/// Which database is followed, and how.
+/// The database to follow, and how to follow it.
 package struct FollowSettings: Sendable, Hashable {
     /// How changes are read.
     package enum Way: Sendable, Hashable {
@@ -10,50 +10,51 @@ package struct FollowSettings: Sendable, Hashable {
         case outbox
     }
 
-    /// The database, and as whom it is reached.
+    /// The database, and the role that connects.
     package var target: PostgresTarget
     /// How changes are read.
     package var way = Way.slot
-    /// The publication, which says what is followed; not read of an outbox.
+    /// The name of the publication, which determines the followed tables; unused with an outbox.
     package var publication = "belfry"
-    /// The replication slot, which remembers how far it was followed; not read of an outbox.
+    /// The name of the replication slot, which remembers how far it was followed; unused with an
+    /// outbox.
     package var slot = "belfry"
-    /// Whether publication and slot, or the outbox, are made where they are missing.
+    /// Whether a missing publication and slot, or a missing outbox, are created.
     package var makes = false
-    /// The tables of what is made, as `schema.table`.
+    /// The tables of what is created, as `schema.table`.
     ///
-    /// None stands for all tables, of a publication; of an outbox they must be named.
+    /// An empty list means all tables of a publication. An outbox needs named tables.
     package var tables: [String] = []
-    /// Whether a slot that is made begins with the rows as they are.
+    /// Whether a slot that is created begins with a snapshot of the existing rows.
     package var takesSnapshot = true
-    /// Whether a problem that stays until somebody does something ends the following before it has
-    /// begun.
+    /// Whether a problem that needs an operator ends the following, if it has not begun yet.
     package var endsBeforeItBegan = false
-    /// How many bytes of its log the server may keep for the slot before it is warned of.
+    /// How many bytes of its log the server may keep for the slot before a warning.
     package var retainedWarning: UInt64 = 1024 * 1024 * 1024
-    /// What the store holds, where it was made of a copy of the one that followed before.
+    /// What the store contains, if it was restored from a copy of the store that followed before.
     package var restored: RestoredHolding?
-    /// The file with the authorities of servers' certificates.
+    /// The file of certificate authorities that sign servers' certificates.
     package var authorities: String?
 
-    /// Follows a database by the slot and the publication that are called `belfry`.
+    /// Creates settings that follow a database by the slot and the publication named `belfry`.
     package init(_ target: PostgresTarget) {
         self.target = target
     }
 }
 
-/// What a store that was restored holds of a database.
+/// What a restored store contains of a database.
 package struct RestoredHolding: Sendable, Hashable {
-    /// The version of the last change; `nil` where none is found.
+    /// The version of the last change; `nil` if there is none.
     package var last: Int64?
 
     package init(last: Int64?) {
         self.last = last
     }
 
-    /// What is wrong with a slot that is confirmed up to `confirmed`.
+    /// Returns the problem with a slot that is confirmed up to `confirmed`; `nil` if there is none.
     ///
-    /// What ends behind the last change may hold changes or not: nobody knows any more.
+    /// The log between the last change and that position may contain changes, and the slot no
+    /// longer delivers it.
     func problem(
         _ slot: String, confirmed: PostgresPosition?, on timelines: Timelines
     ) -> FollowProblem? {

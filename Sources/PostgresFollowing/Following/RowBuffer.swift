@@ -1,7 +1,7 @@
 import ChangeSources
 import RelayModel
 
-/// Rows that wait to be posted: whole transactions where they fit, and parts of larger ones.
+/// Rows that wait to be posted: whole transactions if they fit, and parts of larger ones.
 struct RowBuffer {
     private struct Entry {
         let row: FollowedRow
@@ -10,29 +10,30 @@ struct RowBuffer {
         let changes: Int
     }
 
-    /// The changes of one request.
+    /// The maximum number of changes in one request.
     static let maximumChanges = Limits.maximumChangesPerRequest
-    /// What the rows of one request have in PostgreSQL's own form, if it is not one row alone.
+    /// The maximum size of a request's rows in PostgreSQL's text format, in bytes, unless it is a
+    /// single row.
     static let maximumBytes = 1024 * 1024
 
     private var entries: [Entry] = []
     private var bytes = 0
     private var changes = 0
-    /// How many of the rows belong to transactions that are complete, and where those end.
+    /// How many of the rows belong to complete transactions, and where the last of these ends.
     private var whole = 0
     private var end: PostgresPosition?
 
-    /// Whether a request holds no more; what came last may be too many changes, and waits then.
+    /// Whether a request is full; the row that filled it may have too many changes, and then waits.
     var isFull: Bool { changes >= Self.maximumChanges || bytes >= Self.maximumBytes }
     var isEmpty: Bool { entries.isEmpty && end == nil }
-    /// Whether something can be posted, or confirmed.
+    /// Whether there is something to post or to confirm.
     var hasSomething: Bool { end != nil || isFull }
 
-    /// A row whose key changed is a deletion and a creation.
+    /// A row whose key changed becomes a deletion and a creation.
     private static let mostChangesOfARow = 2
 
     mutating func add(_ row: FollowedRow, at place: RowPlace, bytes: Int) {
-        // Where nothing is known of the row before, its key cannot have changed.
+        // Without the row's former image, its key cannot have changed.
         let mayMove = row.operation == .update && row.before != nil
         let changes = mayMove ? Self.mostChangesOfARow : 1
         entries.append(Entry(row: row, place: place, bytes: bytes, changes: changes))
@@ -40,16 +41,16 @@ struct RowBuffer {
         self.changes += changes
     }
 
-    /// Notes that all rows so far belong to transactions that are complete.
+    /// Notes that all rows so far belong to complete transactions.
     mutating func complete(end: PostgresPosition) {
         whole = entries.count
         self.end = end
     }
 
-    /// Takes what is to be posted next: the transactions that are complete, or a part of one that
-    /// is too large to be posted at once.
+    /// Takes what is posted next: the complete transactions, or a part of one that is too large for
+    /// one request.
     ///
-    /// There are rows in it if the buffer is full. So an end that has no rows before it is not
+    /// A batch from a full buffer always has rows. So an end without rows before it is not
     /// confirmed while others are being posted.
     mutating func take() -> RowBatch {
         let takesWhole = end != nil && (whole > 0 || !isFull)
@@ -70,10 +71,10 @@ struct RowBuffer {
         return batch
     }
 
-    /// How many of the first `count` rows a request holds.
+    /// Returns how many of the first `count` rows fit into a request.
     ///
-    /// Nearly all, and usually all: only what one message of the log tells of several tables, as
-    /// that they were emptied, comes without a look in between.
+    /// These are nearly all, and usually all. Only a message of the log about several tables, such
+    /// as a `TRUNCATE`, adds several rows without a check in between.
     private func fitting(_ count: Int) -> Int {
         guard changes > Self.maximumChanges else { return count }
         var sum = 0

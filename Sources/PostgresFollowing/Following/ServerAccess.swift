@@ -1,11 +1,11 @@
 import PostgresLink
 
-/// How a follower comes to a server, and what is made of its answers.
+/// Connects a follower to a server, and translates the server's errors.
 enum ServerAccess {
-    /// The oldest version that has what is used.
+    /// The oldest server version that has all features in use.
     private static let oldestVersion = 140_000
 
-    /// Connects, and sets what a session needs.
+    /// Connects, and applies the settings that a session needs.
     ///
     /// - Throws: ``FollowProblem``.
     static func connect(
@@ -15,7 +15,7 @@ enum ServerAccess {
     ) throws -> PostgresConnection {
         do {
             let connection = try PostgresConnection(
-                // A database whose sessions only read unless they say otherwise is followed too.
+                // Databases whose sessions are read-only by default can be followed too.
                 settings.target.parameters(
                     isReplication: isReplication, writesByDefault: false,
                     authorities: settings.authorities),
@@ -24,8 +24,8 @@ enum ServerAccess {
                 throw FollowProblem.serverTooOld(connection.serverVersion)
             }
             try connection.query(Catalogue.writing)
-            // The server knows of no letters there, and refuses to send a row with a text that is
-            // not the client's: what its bytes are is decided here, value by value.
+            // Such a server knows no encoding, and refuses to send a row with a text that is not
+            // valid in the client's. So the bytes are decoded here, value by value.
             if connection.serverEncoding == "SQL_ASCII" {
                 try connection.query("SET client_encoding = 'SQL_ASCII'")
             }
@@ -35,7 +35,7 @@ enum ServerAccess {
         }
     }
 
-    /// Turns what a server answers into a state.
+    /// Runs `body`, and turns the server's errors into a ``FollowProblem``.
     static func told<Result>(_ body: () throws -> Result) throws -> Result {
         do {
             return try body()

@@ -2,11 +2,13 @@ import PostgresLink
 import Synchronization
 
 extension PostgresThread {
-    /// Runs `body` on the thread, after what was asked for before; a task that is cancelled waits
-    /// no longer, and what comes of `body` is dropped.
+    /// Runs `body` on the thread, after the earlier jobs.
     ///
-    /// It is for what libpq cannot be stopped in: it looks up names and connects, which may take
-    /// as long as a server that does not answer likes.
+    /// A cancelled task does not wait any longer, and the result of `body` is dropped. This is for
+    /// calls of libpq that cannot be stopped: it looks up names and connects, which may take as
+    /// long as a server chooses not to answer.
+    ///
+    /// - Throws: What `body` throws, or `CancellationError`.
     func runUnlessCancelled<Outcome: Sendable>(
         _ body: @escaping @Sendable () throws -> Outcome
     ) async throws -> Outcome {
@@ -23,7 +25,7 @@ extension PostgresThread {
     }
 }
 
-/// A task that waits for what a thread does, until that has ended or the task is cancelled.
+/// A task's wait for a job of a thread, which ends with the job or with the task's cancellation.
 private final class ServerWait<Outcome: Sendable>: Sendable {
     private enum State {
         case new
@@ -33,7 +35,7 @@ private final class ServerWait<Outcome: Sendable>: Sendable {
 
     private let state = Mutex(State.new)
 
-    /// Begins to wait; returns whether it has not ended already.
+    /// Begins to wait; returns `false` if the wait was cancelled before.
     func begin(_ continuation: CheckedContinuation<Outcome, any Error>) -> Bool {
         let begins = state.withLock { state in
             guard case .new = state else { return false }
@@ -44,7 +46,7 @@ private final class ServerWait<Outcome: Sendable>: Sendable {
         return begins
     }
 
-    /// Ends the wait; what comes after its end is dropped.
+    /// Ends the wait; later results are dropped.
     func end(with result: Result<Outcome, any Error>) {
         let former = state.withLock { state in
             defer { state = .over }

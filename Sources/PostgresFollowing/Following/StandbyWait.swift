@@ -1,12 +1,13 @@
-/// Whether a server tells nothing because it waits for a standby that is away.
+/// Decides whether a server sends nothing because it waits for a standby that is down.
 ///
-/// For a standby that is well it waits as well, a moment each time that something is written: where
-/// much is, most looks find it waiting. So it must not have told anything since the look before.
+/// A server also waits briefly for a healthy standby at each write. If there are many writes, most
+/// looks find it waiting. So it must not have sent anything since the look before.
 struct StandbyWait: Sendable {
-    /// How far it had told what it has when the last look found it waiting; `nil` if that did not.
+    /// How far the server had sent its log when the last look found it waiting; `nil` if it was not
+    /// waiting.
     private var place: PostgresPosition?
 
-    /// Takes in what a look found: whether it waits for standbys, and how far it has told.
+    /// Records a look: whether the server waits for standbys, and how far it has sent its log.
     ///
     /// - Returns: Whether it is held up.
     mutating func look(isWaiting: Bool, at place: PostgresPosition) -> Bool {

@@ -1,14 +1,14 @@
 import RelayModel
 
-/// Who makes changes, as a transaction says it: `{"deviceID": …, "userRecordName": …}`.
+/// The author of changes, as a transaction declares it: `{"deviceID": …, "userRecordName": …}`.
 struct ChangeAuthor: Sendable, Hashable {
     var deviceID: String?
     var userID: String?
 
-    /// Two names of 255 bytes each, with room for escapes.
+    /// The maximum size of a declaration: two names of 255 bytes each, with space for escapes.
     private static let maximumBytes = 4096
 
-    /// Reads what a transaction says; `nil` if it names nobody.
+    /// Decodes a declaration; `nil` if it names neither a device nor a user.
     init?(_ content: [UInt8]) {
         guard content.count <= Self.maximumBytes,
             case .object(let object)? = try? JSONValue(parsing: content)

@@ -1,7 +1,7 @@
 package import ChangeSources
 import RelayModel
 
-/// Where a row stands in the log: the transaction's commit, and the how-manieth change in it.
+/// The place of a row in the log: the commit of its transaction, and the index of the change in it.
 package struct RowPlace: Sendable, Hashable, Comparable {
     package let commit: PostgresPosition
     package let index: Int
@@ -16,24 +16,24 @@ package struct RowPlace: Sendable, Hashable, Comparable {
     }
 }
 
-/// What a message of the log comes to.
+/// The result of a message of the log.
 package enum LogStep: Sendable, Hashable {
-    /// A table's shape must be learned (``LogReader/learn(_:)``) before its rows can be read.
+    /// A table's shape must be learned (``LogReader/learn(_:)``) before its rows can be decoded.
     case unknownTable(Relation)
     case row(FollowedRow, RowPlace)
-    /// A transaction is complete; the log is read up to `end`.
+    /// A transaction is complete; the log was read up to `end`.
     case committed(commit: PostgresPosition, end: PostgresPosition)
 }
 
-/// Reads the log's messages one after the other into changes of rows.
+/// Turns the log's messages, one after the other, into changes of rows.
 ///
-/// It is a value without a connection: what a follower got before, it gets again.
+/// It is a value without a connection, so the same messages give the same changes again.
 package struct LogReader: Sendable {
     private struct Transaction {
         let commit: PostgresPosition
         let version: Int64
         let at: Timestamp
-        /// What the positions of its rows begin with: it is the same for all of them.
+        /// The prefix of its rows' positions, which is the same for all of them.
         let origin: String
         var rows = 0
         var author: ChangeAuthor?
@@ -43,14 +43,15 @@ package struct LogReader: Sendable {
     private let database: String
     private var tables: [UInt32: TableShape] = [:]
     private var transaction: Transaction?
-    /// Names that rows have come to within the transaction.
+    /// The names that rows have taken within the transaction.
     private var arrivals = RowArrivals()
-    /// Values that were left out because their row is too large.
+    /// The number of values that were left out, because their row is too large or they have endless
+    /// combining marks.
     package private(set) var valuesLeftOut: UInt64 = 0
-    /// Transactions that said who makes their changes in a way that names nobody.
+    /// The number of transactions whose declaration of an author names neither a device nor a user.
     package private(set) var authorsUnread: UInt64 = 0
 
-    /// The prefix of messages that name who makes the changes behind them.
+    /// The prefix of messages that declare the author of the changes after them.
     package static let notePrefix = "belfry"
 
     package init(timelines: Timelines, database: String) {
@@ -61,16 +62,17 @@ package struct LogReader: Sendable {
     /// Whether a transaction has begun and is not complete.
     package var isWithinTransaction: Bool { transaction != nil }
 
-    /// Who makes the changes of the transaction, as far as it has said so.
+    /// The author of the current transaction's changes, if it has declared one so far.
     var author: ChangeAuthor? { transaction?.author }
 
-    /// Takes what is known of a table.
+    /// Stores the shape of a table.
     package mutating func learn(_ shape: TableShape) {
         tables[shape.relation.id] = shape
     }
 
-    /// What named the rows of a table when it was learned last, in the order of the key, where the
-    /// log marks the same columns now, or all of them.
+    /// Returns a table's key when it was last learned, in the key's order.
+    ///
+    /// It is empty if the log now marks other columns, unless it marks all of them.
     package func formerKey(of relation: Relation) -> [String] {
         let former = tables[relation.id]?.key ?? []
         let marked = Set(relation.columns.filter(\.isIdentity).map(\.name))
@@ -85,8 +87,8 @@ package struct LogReader: Sendable {
         switch message {
         case .begin(let commit, let microseconds, _):
             let prefix = timelines.prefix(at: commit)
-            // A server that was put back gives places and numbers of transactions anew, at another
-            // time.
+            // A server that was restored from a backup reuses positions and transaction numbers,
+            // but at another time.
             let moment = String(microseconds, radix: 36)
             arrivals = RowArrivals()
             transaction = Transaction(
@@ -110,7 +112,7 @@ package struct LogReader: Sendable {
             return steps
         case .note(let prefix, let content, let isTransactional):
             if isTransactional, prefix == Self.notePrefix {
-                // What is none of that names nobody.
+                // An invalid declaration names no author.
                 transaction?.author = ChangeAuthor(Array(content))
                 if transaction?.author == nil { authorsUnread += 1 }
             }
@@ -119,7 +121,7 @@ package struct LogReader: Sendable {
         return []
     }
 
-    /// Microseconds since 2000, as PostgreSQL counts.
+    /// Converts PostgreSQL's time, in microseconds since 2000.
     private static func moment(_ microseconds: Int64) -> Timestamp {
         let (seconds, rest) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
         let isBelow = rest < 0

@@ -1,9 +1,9 @@
-/// PostgreSQL's text of a whole row, as `(1,"a ""b""",)`: the fields in the table's order.
+/// PostgreSQL's text of a whole row, such as `(1,"a ""b""",)`: the fields in the table's order.
 package struct RecordText: Sendable, Hashable {
-    /// The fields; a field that is empty and not quoted is null.
+    /// The fields; an empty field without quotation marks is NULL.
     package let values: [ColumnValue]
 
-    /// Reads a row's text; `nil` if it is none.
+    /// Parses a row's text; `nil` if it is not well formed.
     ///
     /// - Complexity: O(*n*) in the length of the text.
     package init?(_ bytes: [UInt8]) {

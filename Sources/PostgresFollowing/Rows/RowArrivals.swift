@@ -1,41 +1,44 @@
 import ChangeSources
 import RelayModel
 
-/// Names that rows have come to within a transaction, which other rows may have still.
+/// The names that rows have taken within a transaction while another row may still have them.
 ///
-/// PostgreSQL allows that where a primary key is `DEFERRABLE`, so that rows can change their keys
-/// in turn (`SET id = id + 1`). The row that leaves a name then does not end the record of that
-/// name: the one that has come is it.
+/// PostgreSQL allows this if a primary key is `DEFERRABLE`, so that rows can change their keys in
+/// turn (`SET id = id + 1`). When the other row gives up the name, the record of that name does not
+/// end, because it is now the row that took the name.
 struct RowArrivals: Sendable {
-    /// Rows are told from each other by their values, and so as long as their table is the same.
+    /// Rows are distinguished by their values, which is valid only while their table is unchanged.
     private struct Name: Hashable {
         let table: Relation
         let key: [FieldValue]
     }
 
     private struct Arrival {
-        /// Tells the row that has come from the one that has had the name.
+        /// Distinguishes the row that took the name from the one that had it.
         let digest: Int
         let fields: RecordFields
     }
 
     private var arrivals: [Name: Arrival] = [:]
 
-    /// As many are remembered; usually a name is left by the next change.
+    /// The maximum number of remembered names; usually the next change gives a name up.
     private static let most = 10_000
-    /// No name of a record is longer, and none of a zone or a user is as long.
+    /// The maximum length of a part of a name, in bytes; zone and user names are shorter than
+    /// record names.
     private static let longestName = Limits.maximumRecordNameBytes
 
-    /// Notes what a change does to names, and says in it which row has the name that its own had.
+    /// Notes which names a change takes and gives up.
+    ///
+    /// If another row has taken the changed row's former name, that is recorded in the change.
     mutating func note(_ row: inout FollowedRow, of table: Relation) {
-        // Of a row before that is not whole nobody could say which of two it is.
+        // A partial former image does not tell which of the two rows it is.
         guard row.operation == .create || row.before?.completeness == .full else { return }
         let former = Self.name(of: row.before, row.key, table)
         let name = Self.name(of: row.after, row.key, table)
         var comes = former != name
         if let former, let before = row.before, let arrival = arrivals[former] {
             if arrival.digest == before.fields.hashValue {
-                // It is the one that came, and goes on, or changes.
+                // This row took the name, and now changes or goes.
                 arrivals[former] = nil
                 comes = true
             } else if former != name {
@@ -56,7 +59,7 @@ struct RowArrivals: Sendable {
         return key.count == columns.count ? Name(table: table, key: key) : nil
     }
 
-    /// Whether a value may be a name, or a part of one.
+    /// Returns whether a value may be a name, or a part of one.
     private static func isShort(_ value: FieldValue) -> Bool {
         switch value {
         case .bool, .integer, .double, .timestamp, .uuid: true

@@ -1,17 +1,18 @@
 import ChangeSources
 package import RelayModel
 
-/// Makes the images of rows of one table.
+/// Creates the images of rows of one table.
 package struct RowBuilder {
     private let shape: TableShape
-    /// How many values were left out, because their row is too large or their marks have no end.
+    /// How many values were left out, because their row is too large or they have endless combining
+    /// marks.
     package private(set) var leftOut: UInt64 = 0
 
     package init(_ shape: TableShape) {
         self.shape = shape
     }
 
-    /// The row before a change: the whole row, or its identity.
+    /// Returns the image of a row before a change: the whole row, or its identity.
     mutating func former(_ row: FormerRow?) throws(MalformedMessage) -> RecordImage? {
         switch row {
         case nil: return nil
@@ -19,7 +20,8 @@ package struct RowBuilder {
         case .key(let values)?:
             var image = try self.row(values)
             let identity = shape.identity
-            // A partition may have logged the columns of another index than the whole table's.
+            // A partition may have logged the columns of another index than the partitioned
+            // table's.
             let isOfOther =
                 shape.isPartitioned
                 && identity.contains { image.fields[$0]?.isNull ?? false }
@@ -31,8 +33,10 @@ package struct RowBuilder {
         }
     }
 
-    /// A row; what did not change and was not read is taken from the row before it, if that is
-    /// whole, and otherwise unknown.
+    /// Returns the image of a row.
+    ///
+    /// A value that did not change and was not read is taken from `unchanged`, if that is a whole
+    /// row. Otherwise it is left out, and the image is partial.
     package mutating func row(
         _ values: [ColumnValue], unchanged: FormerRow? = nil
     ) throws(MalformedMessage) -> RecordImage {
@@ -40,7 +44,7 @@ package struct RowBuilder {
         guard values.count == columns.count else {
             throw MalformedMessage("has \(values.count) values for \(columns.count) columns")
         }
-        // What is taken from the row before counts as what came.
+        // Values taken from the former row count towards the size like received ones.
         let completed = Self.completed(values, by: unchanged)
         var image = RecordImage([:])
         image.fields.reserveCapacity(values.count)
@@ -59,7 +63,7 @@ package struct RowBuilder {
         return image
     }
 
-    /// The values with those of the row before, if that is whole, where they did not change.
+    /// Returns the values, with unchanged ones taken from the former row if that is whole.
     private static func completed(
         _ values: [ColumnValue], by former: FormerRow?
     ) -> [ColumnValue] {
@@ -70,21 +74,25 @@ package struct RowBuilder {
         }
     }
 
-    /// The value that `text` writes, or the text where nobody could take it in: what is posted
-    /// nests 128 levels deep, a few of which are the request's own.
+    /// Returns the value that `text` represents.
+    ///
+    /// If it is nested too deeply, the text itself is returned: a request may nest 128 levels, and
+    /// some of them are its own.
     private static func value(of text: ArraySlice<UInt8>, _ kind: PostgresKind) -> FieldValue {
         let value = kind.value(of: text)
         guard value.notationDepth > Limits.maximumJSONDepth - 8 else { return value }
         return PostgresKind.text.value(of: text)
     }
 
-    /// Whether a text could hold up whoever compares it: one who posts such a body is refused.
+    /// Returns whether comparing a text could take very long; a request with such a text would be
+    /// refused.
     private static func hasEndlessMarks(_ text: ArraySlice<UInt8>) -> Bool {
         text.count > Limits.maximumMarksInARow && text.contains { $0 >= 0xCC }
             && String(decoding: text, as: UTF8.self).hasEndlessMarks
     }
 
-    /// How long a value may be, so that all of its row fit a record: usually any.
+    /// Returns the maximum length of a value with which the whole row fits a record; usually
+    /// unlimited.
     private static func longestKept(of values: [ColumnValue]) -> Int {
         var sum = 0
         for case .text(let text) in values { sum += text.count }

@@ -1,25 +1,27 @@
 package import ChangeSources
 
-/// What is known of a table: its columns, their kinds, and what names a row.
+/// What is known of a table: its columns, their kinds, and the key that names a row.
 package struct TableShape: Sendable, Hashable {
     package let relation: Relation
     package let kinds: [PostgresKind]
-    /// The columns of the primary key, else of the replica identity; empty if there are none.
+    /// The columns of the primary key, or else of the replica identity; empty if there are none.
     package let key: [String]
-    /// Whether its rows are those of its partitions.
+    /// Whether the table is partitioned, so that its rows are those of its partitions.
     package let isPartitioned: Bool
-    /// Whether two of its rows may have one name within a transaction (`DEFERRABLE`).
+    /// Whether two of its rows may have the same key within a transaction (`DEFERRABLE`).
     package let isKeyDeferrable: Bool
 
+    /// Creates the shape of a table, and decides which columns name its rows.
+    ///
     /// - Parameters:
-    ///   - relation: the table as the log has it.
-    ///   - namingKey: the columns that name a row, of the primary key in its order, as the
-    ///     catalogue has them; empty where only the log may say.
-    ///   - types: the types that users made.
-    ///   - isIdentityTold: whether the log has all columns of the index that is the replica
-    ///     identity, also generated ones.
-    ///   - isPartitioned: whether its rows are those of its partitions.
-    ///   - isKeyDeferrable: whether two of its rows may have one name within a transaction.
+    ///   - relation: The table as the log describes it.
+    ///   - namingKey: The columns of the primary key in the key's order, from the catalogue; empty
+    ///     if only the log can tell.
+    ///   - types: The types that users created.
+    ///   - isIdentityTold: Whether the log has all columns of the index that is the replica
+    ///     identity, including generated ones.
+    ///   - isPartitioned: Whether its rows are those of its partitions.
+    ///   - isKeyDeferrable: Whether two of its rows may have the same key within a transaction.
     package init(
         _ relation: Relation, namingKey: [String], types: TypeCatalogue,
         isIdentityTold: Bool = true, isPartitioned: Bool = false, isKeyDeferrable: Bool = false
@@ -34,29 +36,31 @@ package struct TableShape: Sendable, Hashable {
         if isByPrimaryKey, !isIdentityTold {
             key = []
         } else if isByPrimaryKey, Set(marked) != Set(namingKey) {
-            // The catalogue is of another time: the log says which columns the key had then.
+            // The catalogue shows another moment; the log says which columns the key had at the
+            // change.
             key = marked
         } else if !namingKey.isEmpty, namingKey.allSatisfy(names.contains) {
             key = namingKey
         } else if relation.identity == UInt8(ascii: "f") {
-            // All columns are marked then, and say nothing of which name the row.
+            // In this case all columns are marked, which does not tell which of them name the row.
             key = []
         } else {
             key = isIdentityTold ? marked : []
         }
     }
 
-    /// The columns that a row before a change has, where it is not whole.
+    /// The columns that a row before a change has if it is not whole.
     var identity: [String] {
         relation.identity == UInt8(ascii: "f")
             ? key : relation.columns.filter(\.isIdentity).map(\.name)
     }
 
-    /// The row before a change, as far as it is known.
+    /// Returns the row before a change, with a whole row turned into a key if it must be one.
     ///
-    /// The server calls it whole where the partitioned table says so, though a partition has an
-    /// identity of its own, and may have logged the key alone: the other columns are null then.
-    /// Where that is another index, the columns of the key are null, which no row has so.
+    /// The server calls a row whole if the partitioned table says so. But a partition has a replica
+    /// identity of its own, and may have logged only the key: then the other columns are NULL. If
+    /// the identity is another index, the columns of the key are NULL, which they are in no real
+    /// row.
     func former(_ row: FormerRow?) -> FormerRow? {
         guard isPartitioned, case .whole(let values)? = row else { return row }
         let columns = zip(relation.columns, values)
@@ -70,21 +74,21 @@ package struct TableShape: Sendable, Hashable {
 }
 
 extension Relation {
-    /// Whether the table has all these columns.
+    /// Returns whether the table has all these columns.
     func has(_ names: [String]) -> Bool {
         names.allSatisfy { name in columns.contains { $0.name == name } }
     }
 
-    /// What the columns of a key were called then, where columns were renamed since.
+    /// Returns the former names of a key's columns, if columns were renamed since.
     ///
-    /// All that are there still come in the order that they had, and new ones behind them. So those
-    /// that were renamed stand between the same two that were not, or behind the last of these,
-    /// unless others of there were dropped.
+    /// Columns that still exist keep their order, and new ones come after them. So renamed columns
+    /// are between the same two columns that were not renamed, or after the last of these, unless
+    /// other columns there were dropped.
     ///
     /// - Parameters:
-    ///   - key: their names of now.
-    ///   - now: all columns of the table, in its order, as they are called now.
-    /// - Returns: `nil` where that does not say it.
+    ///   - key: The present names of the key's columns.
+    ///   - now: All present columns of the table, in its order.
+    /// - Returns: The former names, or `nil` if they cannot be determined.
     func formerNames(of key: [String], among now: [String]) -> [String]? {
         let then = columns.map(\.name)
         let kept = then.filter(Set(now).contains)

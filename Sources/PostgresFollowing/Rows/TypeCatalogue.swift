@@ -1,10 +1,10 @@
 package import ChangeSources
 
 extension PostgresKind {
-    /// The kind of a type that every PostgreSQL has, by its number; `nil` for those made by users.
+    /// Creates the kind of a built-in type from its OID; `nil` for types that users created.
     ///
-    /// Types that are not named here are texts, as PostgreSQL writes them: intervals, times of day,
-    /// money, networks, ranges, geometry and the like.
+    /// All other built-in types are texts in PostgreSQL's format: intervals, times of day, money,
+    /// networks, ranges, geometry and the like.
     init?(builtIn type: UInt32) {
         if let kind = Self.scalars[type] {
             self = kind
@@ -21,7 +21,7 @@ extension PostgresKind {
         }
     }
 
-    /// Numbers from here on are given to what users make (`FirstNormalObjectId`).
+    /// The first OID of objects that users create (`FirstNormalObjectId`).
     static let firstMade: UInt32 = 16_384
 
     private static let scalars: [UInt32: PostgresKind] = [
@@ -30,14 +30,14 @@ extension PostgresKind {
         3802: .json, 17: .bytes, 2950: .uuid,
     ]
 
-    /// The types of arrays of other than texts, with what their elements are.
+    /// The types of arrays whose elements are not texts, with the kinds of the elements.
     private static let arrays: [UInt32: PostgresKind] = [
         1000: .boolean, 1016: .integer, 1005: .integer, 1007: .integer, 1028: .integer,
         1021: .double, 1022: .double, 1231: .numeric, 1182: .moment, 1115: .moment,
         1185: .moment, 199: .json, 3807: .json, 1001: .bytes, 2951: .uuid,
     ]
 
-    /// The types of arrays whose elements are texts here.
+    /// The types of arrays whose elements are read as texts.
     private static let arraysOfTexts: Set<UInt32> = [
         // Texts, names, times of day, intervals, networks, money and XML.
         1002, 1003, 1009, 1014, 1015, 1183, 1187, 1270, 1040, 775, 1041, 651, 791, 143,
@@ -48,22 +48,22 @@ extension PostgresKind {
         // Transactions, places, and names of the catalogue.
         271, 1006, 1010, 1011, 1012, 1013, 1034, 2201, 2949, 3221, 5039, 1008, 2207, 2208, 2209,
         2210, 2211, 4090, 4097, 4192,
-        // Rows of the catalogue, and what C calls a text.
+        // Rows of the catalogue, and `cstring`.
         210, 270, 272, 273, 1263,
     ]
 
     private static let arrayOfBoxes: UInt32 = 1020
 }
 
-/// The types that users made, as the catalogue has them.
+/// The types that users created, from the catalogue.
 package struct TypeCatalogue: Sendable, Hashable {
-    /// A type, as far as it matters here.
+    /// The relevant properties of a type.
     package struct Entry: Sendable, Hashable {
-        /// What a domain is a domain of.
+        /// The type on which a domain is based.
         package var base: UInt32?
-        /// What an array is an array of.
+        /// The type of an array's elements.
         package var element: UInt32?
-        /// What stands between two elements of an array.
+        /// The separator between two elements of an array.
         package var separator: UInt8
 
         package init(
@@ -81,19 +81,19 @@ package struct TypeCatalogue: Sendable, Hashable {
         self.entries = entries
     }
 
-    /// Whether `type` is known, or needs no catalogue.
+    /// Returns whether `type` is known or built in.
     package func knows(_ type: UInt32) -> Bool {
         PostgresKind(builtIn: type) != nil || entries[type] != nil
     }
 
-    /// What the values of `type` are; a type that is not known is read as text.
+    /// Returns the kind of the values of `type`; an unknown type is read as text.
     package func kind(of type: UInt32) -> PostgresKind {
         kind(of: type, depth: 0)
     }
 
     private func kind(of type: UInt32, depth: Int) -> PostgresKind {
         if let kind = PostgresKind(builtIn: type) { return kind }
-        // Domains of domains are rare, and circles are not; the bound is for a damaged catalogue.
+        // Domains are rarely nested and never cyclic; the limit is for a damaged catalogue.
         guard depth < 16, let entry = entries[type] else { return .text }
         if let base = entry.base { return kind(of: base, depth: depth + 1) }
         if let element = entry.element {

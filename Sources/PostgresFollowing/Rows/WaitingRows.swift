@@ -1,9 +1,9 @@
 import ChangeSources
 
-/// Rows of one place in the log, of which the next message may still say who made them.
+/// Rows of one place in the log, whose author the next message may still declare.
 ///
-/// A message counts as being where it ends, which is where the change behind it begins. Where one
-/// of both is in a subtransaction, the server tells them in either order.
+/// A message's place is where it ends, which is where the change after it begins. If one of the two
+/// is in a subtransaction, the server may send them in either order.
 struct WaitingRows {
     struct Entry {
         var row: FollowedRow
@@ -15,10 +15,10 @@ struct WaitingRows {
     private var bytes = 0
     private var start = PostgresPosition.zero
 
-    /// `COPY` writes many rows at one place: more than this do not wait.
+    /// The size at which rows no longer wait: `COPY` writes many rows at one place.
     private static let mostBytes = 64 * 1024
 
-    /// Takes those that wait, unless what comes next is of the same place.
+    /// Takes the waiting rows, unless the next message has the same place.
     mutating func take(before next: PostgresPosition? = nil) -> [Entry] {
         guard next != start || bytes > Self.mostBytes else { return [] }
         defer { (entries, bytes) = ([], 0) }
@@ -31,7 +31,7 @@ struct WaitingRows {
         self.start = start
     }
 
-    /// Notes who made them.
+    /// Sets the author of the waiting rows.
     mutating func name(_ author: ChangeAuthor?) {
         for index in entries.indices {
             entries[index].row.deviceID = author?.deviceID

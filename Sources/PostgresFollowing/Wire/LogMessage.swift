@@ -1,35 +1,37 @@
-/// One message of the output plugin pgoutput, protocol version 1 (PostgreSQL's documentation,
-/// "Logical Replication Message Formats").
+/// One message of the output plugin pgoutput, protocol version 1.
+///
+/// See PostgreSQL's documentation, "Logical Replication Message Formats".
 package enum LogMessage: Sendable, Hashable {
     /// A committed transaction begins; everything up to its commit belongs to it.
     case begin(commit: PostgresPosition, microseconds: Int64, transaction: UInt32)
     /// The transaction is complete.
     case commit(end: PostgresPosition)
-    /// What a table looks like from here on.
+    /// The description of a table from here on.
     case relation(Relation)
-    /// A row that is new.
+    /// An inserted row.
     case insert(relation: UInt32, row: [ColumnValue])
-    /// A row that changed; `before` is there where the key changed, or the identity is the row.
+    /// An updated row; `before` is present if the key changed or the replica identity is the whole
+    /// row.
     case update(relation: UInt32, before: FormerRow?, row: [ColumnValue])
-    /// A row that is gone.
+    /// A deleted row.
     case delete(relation: UInt32, before: FormerRow)
-    /// Tables that were emptied.
+    /// Tables that were truncated.
     case truncate(relations: [UInt32])
-    /// What `pg_logical_emit_message` wrote.
+    /// A message that `pg_logical_emit_message` wrote.
     case note(prefix: String, content: ArraySlice<UInt8>, isTransactional: Bool)
-    /// Something that says nothing about rows.
+    /// A message that does not concern rows.
     case other
 }
 
-/// A table, as it was when the changes that follow were made.
+/// A table as it was when the following changes were made.
 package struct Relation: Sendable, Hashable {
-    /// Its number in `pg_class`.
+    /// Its OID in `pg_class`.
     package let id: UInt32
-    /// The schema in which it is.
+    /// The schema that contains it.
     package let schema: String
     /// Its name, without the schema.
     package let name: String
-    /// `d` default, `n` nothing, `f` the whole row, `i` an index.
+    /// The replica identity: `d` default, `n` nothing, `f` the whole row, `i` an index.
     package let identity: UInt8
     /// Its columns, in the order of the rows' values.
     package let columns: [RelationColumn]
@@ -38,7 +40,7 @@ package struct Relation: Sendable, Hashable {
 /// A column of a table.
 package struct RelationColumn: Sendable, Hashable {
     package let name: String
-    /// The type's number in `pg_type`.
+    /// The OID of its type in `pg_type`.
     package let type: UInt32
     /// Whether it belongs to the table's replica identity.
     package let isIdentity: Bool
@@ -55,7 +57,7 @@ package enum ColumnValue: Sendable, Hashable {
 
 /// A row before a change.
 package enum FormerRow: Sendable, Hashable {
-    /// The columns of the identity; the others are null here and unknown.
+    /// The columns of the replica identity; the others appear as null but are unknown.
     case key([ColumnValue])
     /// The whole row.
     case whole([ColumnValue])
@@ -68,9 +70,9 @@ package enum FormerRow: Sendable, Hashable {
 }
 
 extension LogMessage {
-    /// Reads a message that begins at `start` of `bytes`.
+    /// Decodes the message that begins at `start` of `bytes`.
     ///
-    /// - Throws: ``MalformedMessage`` at what is none of the protocol's.
+    /// - Throws: ``MalformedMessage`` if it does not follow the protocol.
     package init(_ bytes: [UInt8], from start: Int = 0) throws(MalformedMessage) {
         var scanner = MessageScanner(bytes, from: start)
         switch try scanner.byte() {
@@ -110,7 +112,7 @@ extension LogMessage {
             let prefix = try scanner.text()
             let content = try scanner.slice(try scanner.int32())
             self = .note(prefix: prefix, content: content, isTransactional: flags & 1 == 1)
-        // Origins and types: what types mean is asked of the catalogue.
+        // Origins and types are ignored, because the catalogue is queried for types.
         case UInt8(ascii: "O"), UInt8(ascii: "Y"): self = .other
         case let kind: throw MalformedMessage("is of the unknown kind \(kind)")
         }
@@ -130,7 +132,7 @@ private extension Relation {
     init(_ scanner: inout MessageScanner) throws(MalformedMessage) {
         id = try scanner.uint32()
         let schema = try scanner.text()
-        // The system's own schema is written as nothing.
+        // The server sends an empty name for the schema `pg_catalog`.
         self.schema = schema.isEmpty ? "pg_catalog" : schema
         name = try scanner.text()
         identity = try scanner.byte()
@@ -148,7 +150,7 @@ private extension Relation {
 }
 
 extension MessageScanner {
-    /// The row before a change, if `kind` announces one.
+    /// Decodes the row before a change, if `kind` announces one.
     mutating func former(_ kind: UInt8) throws(MalformedMessage) -> FormerRow? {
         switch kind {
         case UInt8(ascii: "K"): .key(try row())

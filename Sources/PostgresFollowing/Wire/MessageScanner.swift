@@ -1,4 +1,4 @@
-/// Reads the fields of a message from its bytes, and never beyond them.
+/// Decodes the fields of a message, and never reads beyond its end.
 struct MessageScanner {
     private let bytes: [UInt8]
     private(set) var index: Int
@@ -16,7 +16,7 @@ struct MessageScanner {
         return bytes[index]
     }
 
-    /// An unsigned number of `size` bytes, the highest first.
+    /// Reads an unsigned big-endian number of `size` bytes.
     private mutating func number(_ size: Int) throws(MalformedMessage) -> UInt64 {
         guard bytes.count - index >= size else { throw MalformedMessage("ends too early") }
         var value: UInt64 = 0
@@ -45,7 +45,7 @@ struct MessageScanner {
         PostgresPosition(rawValue: try number(8))
     }
 
-    /// A text that ends with a zero byte.
+    /// Reads a text that ends with a zero byte.
     mutating func text() throws(MalformedMessage) -> String {
         guard let end = bytes[index...].firstIndex(of: 0) else {
             throw MalformedMessage("has a text without an end")
@@ -54,7 +54,7 @@ struct MessageScanner {
         return String(decoding: bytes[index..<end], as: UTF8.self)
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     mutating func slice(_ count: Int) throws(MalformedMessage) -> ArraySlice<UInt8> {
         guard count >= 0, bytes.count - index >= count else {
             throw MalformedMessage("ends too early")
@@ -64,7 +64,7 @@ struct MessageScanner {
     }
 }
 
-/// A message of the server that is none of the protocol's.
+/// A message of the server that does not follow the protocol.
 package struct MalformedMessage: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
 

@@ -1,6 +1,6 @@
 import ChangeSources
 
-/// A place in PostgreSQL's log (LSN), in bytes from its beginning.
+/// A position in PostgreSQL's write-ahead log (LSN), in bytes from its beginning.
 package struct PostgresPosition: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let rawValue: UInt64
 
@@ -8,13 +8,13 @@ package struct PostgresPosition: Sendable, Hashable, Comparable, CustomStringCon
         self.rawValue = rawValue
     }
 
-    /// Reads PostgreSQL's own form, as `16/B374D848`.
+    /// Parses PostgreSQL's notation, such as `16/B374D848`.
     package init?(_ text: some StringProtocol) {
         guard let bytes = LogSequenceNumber.read(text) else { return nil }
         rawValue = bytes
     }
 
-    /// Before everything; a slot that is followed from here begins where it was confirmed.
+    /// The lowest position; a stream from here begins where the slot was confirmed.
     package static let zero = PostgresPosition(rawValue: 0)
 
     package var description: String {

@@ -1,13 +1,15 @@
-/// One message of the replication stream, around those of the output plugin (PostgreSQL's
-/// documentation, "Streaming Replication Protocol").
+/// One message of the replication stream, which may contain one of the output plugin.
+///
+/// See PostgreSQL's documentation, "Streaming Replication Protocol".
 package enum StreamMessage: Sendable, Hashable {
-    /// A message of the log; `bytes` has it from ``StreamMessage/dataStart`` on. What it tells
-    /// begins at `place`, and what `pg_logical_emit_message` wrote ends there.
+    /// A message of the log, in `bytes` from ``StreamMessage/dataStart`` on.
+    ///
+    /// A change begins at the position; a message of `pg_logical_emit_message` ends there.
     case data(at: PostgresPosition)
-    /// A sign of life: all that the server has up to `end` was sent.
+    /// A keepalive: everything that the server has up to `end` was sent.
     case keepalive(end: PostgresPosition, wantsAnswer: Bool)
 
-    /// Where the log's message begins in one of the stream's.
+    /// The offset at which the message of the log begins.
     static let dataStart = 25
 
     package init(_ bytes: [UInt8]) throws(MalformedMessage) {
@@ -24,9 +26,9 @@ package enum StreamMessage: Sendable, Hashable {
         }
     }
 
-    /// What the follower says of itself: everything up to `confirmed` is durably elsewhere.
+    /// Encodes the follower's status: everything up to `confirmed` is durable elsewhere.
     ///
-    /// The moment in it is of no use to the server but for its statistics, and is left out.
+    /// The time in it is left out, because the server uses it only for statistics.
     package static func status(
         confirmed: PostgresPosition, wantsAnswer: Bool = false
     ) -> [UInt8] {
