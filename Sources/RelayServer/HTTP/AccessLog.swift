@@ -2,39 +2,42 @@ import Logging
 import RelayModel
 import Synchronization
 
-/// The access log: one line for a request, without anything secret.
+/// The access log: one line for each request, without secrets.
 ///
-/// Of the path stand the parts that name containers, sources and places; a part that may be a
-/// secret, or a person, stands as its name in braces. Parameters, header fields and bodies are
-/// never in it.
+/// A line has the parts of the path that name containers, sources and positions. For a part that
+/// may be a secret or identify a person, it has the part's name in braces. It never has parameters,
+/// header fields or bodies.
 final class AccessLog: Sendable {
-    /// Which requests are written.
+    /// The requests that are logged.
     enum Choice: String, Sendable, Hashable, CaseIterable {
         case off
-        /// Those that were refused, or failed.
+        /// Those that were refused or failed.
         case refused
         case all
     }
 
-    /// How much is written.
+    /// The amount of logging.
     struct Settings: Sendable, Hashable {
-        /// Which requests.
+        /// The requests that are logged.
         var choice = Choice.off
-        /// One of so many; what failed for a fault of the relay's is written always.
+        /// One in this many requests is logged; failures of the relay (status 500 and above) always
+        /// are.
         var sample = 1
-        /// Lines in a second, besides those of what failed for a fault of the relay's.
+        /// The maximum number of lines in a second, apart from failures of the relay.
         var perSecond = 200
-        /// Lines in a second of what failed so: they must not go under among the others, and a
-        /// relay that fails each of many thousands of requests must not fill the disk either.
+        /// The maximum number of lines in a second about failures of the relay.
+        ///
+        /// They have a limit of their own, so that other requests do not displace them. But a relay
+        /// that fails thousands of requests must not fill the disk.
         static let failuresPerSecond = 1000
     }
 
-    /// What a line says.
+    /// The content of a line.
     struct Entry: Sendable {
         var method: String
         var path: String
         var status: Int
-        /// The length of the answer's body; `nil` while it is still being written.
+        /// The length of the answer's body in bytes; `nil` while it is still being written.
         var bytes: Int?
         var duration: Duration
         var address: ClientAddress?
@@ -53,14 +56,15 @@ final class AccessLog: Sendable {
         self.logger = logger
     }
 
-    /// The parts of a path that say no secret.
+    /// The variable parts of a path that are never secret.
     private static let openParts: Set<String> = [
         "container", "environment", "database", "source", "recordType", "position", "number",
         "delivery",
     ]
 
-    /// A path with its open parts filled in; of one that the relay does not have nothing is said,
-    /// because it may be a mistyped secret.
+    /// Returns a path with its open parts filled in.
+    ///
+    /// An unknown path is not logged, because it may be a mistyped secret.
     static func path(_ place: RelayPlace?, _ parameters: [String: String]) -> String {
         guard let place else { return "unknown" }
         let parts = place.path.split(separator: "/", omittingEmptySubsequences: false)
@@ -100,9 +104,9 @@ final class AccessLog: Sendable {
         logger.info("request", metadata: metadata)
     }
 
-    /// With one digit behind the point.
+    /// Converts to milliseconds with one decimal digit.
     private static func milliseconds(_ duration: Duration) -> Double {
-        // It goes by the time of day, which may be set back meanwhile.
+        // The duration comes from the time of day, which may have been set back meanwhile.
         (max(.zero, duration) / .microseconds(100)).rounded(.down) / 10
     }
 }
@@ -130,8 +134,7 @@ struct AccessShare: Sendable {
         self.settings = settings
     }
 
-    /// Whether a request is written, and what was left out in an earlier second and was not told
-    /// yet.
+    /// Returns whether a request is logged, and what was left out earlier and not reported yet.
     mutating func take(
         _ status: Int, at now: Timestamp
     ) -> (isWritten: Bool, leftOut: LeftOut) {
@@ -148,7 +151,7 @@ struct AccessShare: Sendable {
         return (true, told)
     }
 
-    /// Whether a request that failed for a fault of the relay's is written.
+    /// Returns whether a failure of the relay is logged.
     private mutating func takeFailure() -> Bool {
         guard writtenFailures < AccessLog.Settings.failuresPerSecond else {
             leftOut.count += 1

@@ -1,6 +1,7 @@
 import RelayModel
 
-/// The entries of a list's answer, bounded in number and in bytes; there is one at least.
+/// The entries of an answer's page, limited in number and in bytes; it has at least one if the list
+/// does.
 struct AnswerPage {
     private(set) var entries: [JSONValue] = []
     private var room: Int
@@ -11,10 +12,10 @@ struct AnswerPage {
         room = bytes
     }
 
-    /// Whether nothing more is taken.
+    /// Whether no further entry fits.
     var isFull: Bool { entries.count >= limit || room <= 0 }
 
-    /// Takes an entry.
+    /// Adds an entry.
     mutating func take(_ entry: JSONValue) {
         entries.append(entry)
         room -= entry.utf8.count
@@ -22,7 +23,7 @@ struct AnswerPage {
 }
 
 extension APIError {
-    /// What stands before it in the same answer is as much as an answer holds.
+    /// The error for a part that no longer fits into an answer.
     static let answerIsFull = APIError(
         .quotaExceeded,
         "an answer holds \(Limits.maximumPageBytes) bytes, about; ask for this one again in a "

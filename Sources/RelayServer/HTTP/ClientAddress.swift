@@ -1,12 +1,14 @@
 import FoundationEssentials
 package import NIOCore
 
-/// The address of whoever is at the other end, as 128 bits: an IPv4 address stands as IPv6 maps it
-/// (RFC 4291 §2.5.5.2), so that a listener for both sees one client once.
+/// The address of a client, as 128 bits.
+///
+/// An IPv4 address is stored as IPv6 maps it (RFC 4291 §2.5.5.2), so that a listener for both sees
+/// one client as one.
 package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
     /// The first eight bytes.
     let high: UInt64
-    /// The last eight.
+    /// The last eight bytes.
     let low: UInt64
 
     private static let mapped: UInt64 = 0xFFFF_0000_0000
@@ -16,10 +18,10 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
         self.low = low
     }
 
-    /// The address of a socket; `nil` if it has none, as one in the file system.
+    /// Creates the address of a socket; `nil` if it has none, such as a socket in the file system.
     package init?(_ socket: SocketAddress?) {
         switch socket {
-        // Where an address stands in what the system has of a socket (ip(7), ipv6(7)).
+        // The offsets of an address in the system's socket structures (ip(7), ipv6(7)).
         case .v4(let address):
             self.init(
                 high: 0, low: Self.mapped | Self.number(of: address.address, from: 4, bytes: 4))
@@ -31,16 +33,17 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The number that stands in the network's order in a value of the system.
+    /// Reads a big-endian number from the bytes of a system structure.
     private static func number(of value: some Any, from start: Int, bytes: Int) -> UInt64 {
         unsafe withUnsafeBytes(of: value) { all in
             unsafe all[start..<start + bytes].reduce(0) { $0 << 8 | UInt64($1) }
         }
     }
 
-    /// Reads an address as people and proxies write it: with a port or without, in brackets or not.
+    /// Parses an address as people and proxies write it: with or without a port or brackets.
     package init?(text: some StringProtocol) {
-        // What a client wrote may be as long as a head, and to go over its letters takes long.
+        // A client's text may be as long as a request's head, and scanning its characters would
+        // take long.
         guard text.utf8.count <= 256 else { return nil }
         let trimmed = text.drop { $0 == " " || $0 == "\t" }
         var plain = String(trimmed.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
@@ -54,7 +57,8 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(socket)
     }
 
-    /// The address as people write it; of IPv6 all eight groups, so that equal ones look equal.
+    /// The address in its usual notation; IPv6 addresses have all eight groups, so that equal ones
+    /// look equal.
     package var description: String {
         if isIPv4 {
             return (0..<4).reversed().map { String(low >> UInt64(8 * $0) & 0xFF) }
@@ -65,7 +69,7 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
         }.joined(separator: ":")
     }
 
-    /// Whether it is the machine itself.
+    /// Whether it is a loopback address.
     package var isLoopback: Bool {
         isIPv4 ? low >> 24 & 0xFF == 127 : high == 0 && low == 1
     }
@@ -73,20 +77,21 @@ package struct ClientAddress: Sendable, Hashable, CustomStringConvertible {
     /// Whether it is an IPv4 address.
     var isIPv4: Bool { high == 0 && low >> 32 == Self.mapped >> 32 }
 
-    /// Who is counted as one: a single IPv4 address, or the network of an IPv6 one, since every
-    /// customer has 2^64 addresses of such a network (RFC 6177).
+    /// The address under which a client is counted: one IPv4 address, or a /64 network of IPv6.
+    ///
+    /// Every customer has 2^64 addresses of such a network (RFC 6177).
     package var origin: ClientAddress {
         isIPv4 ? self : ClientAddress(high: high, low: 0)
     }
 }
 
-/// The addresses of a network, as `10.0.0.0/8`, or a single one.
+/// The addresses of a network, such as `10.0.0.0/8`, or a single one.
 package struct AddressRange: Sendable, Hashable {
     private let first: ClientAddress
-    /// How many bits of 128 are fixed.
+    /// The number of fixed bits of 128.
     private let bits: Int
 
-    /// Reads a range; `nil` if it is none.
+    /// Parses a range; `nil` if it is not valid.
     package init?(text: some StringProtocol) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard (1...2).contains(parts.count), let address = ClientAddress(text: parts[0]) else {
@@ -100,7 +105,7 @@ package struct AddressRange: Sendable, Hashable {
         first = Self.masked(address, bits: bits)
     }
 
-    /// Whether `address` is one of them.
+    /// Returns whether the range contains `address`.
     package func contains(_ address: ClientAddress) -> Bool {
         Self.masked(address, bits: bits) == first
     }
@@ -114,23 +119,24 @@ package struct AddressRange: Sendable, Hashable {
     }
 }
 
-/// The proxies whose word about their clients is believed.
+/// The proxies that may say for which client they forward a request.
 package struct TrustedProxies: Sendable, Hashable {
     /// Their addresses.
     package let ranges: [AddressRange]
 
-    /// Believes nobody unless told.
+    /// Creates a list of trusted proxies, which is empty by default.
     package init(_ ranges: [AddressRange] = []) {
         self.ranges = ranges
     }
 
-    /// Whether `address` is a proxy's.
+    /// Returns whether `address` is one of a trusted proxy.
     package func contains(_ address: ClientAddress) -> Bool {
         ranges.contains { $0.contains(address) }
     }
 
-    /// Who is at the other end of a connection from `peer` to `own`, for a request that says for
-    /// whom it was forwarded.
+    /// Returns the other end of a connection from `peer` to `own`.
+    ///
+    /// `forwardedFor` has the values of the request's `X-Forwarded-For` fields.
     package func peer(
         at peer: ClientAddress, reached own: ClientAddress?, forwardedFor: [String]
     ) -> Peer {
@@ -139,17 +145,18 @@ package struct TrustedProxies: Sendable, Hashable {
             isTrustedProxy: contains(peer))
     }
 
-    /// Who called: the peer, or the one for whom a proxy called.
+    /// Returns the address of the client: that of the peer, or the one for which a trusted proxy
+    /// forwards.
     ///
-    /// That is the last address that is no proxy's. What stands before it was written by the
-    /// client, who may write anything.
+    /// That is the last address that is not a trusted proxy's. The client itself can write any
+    /// addresses before it.
     package func client(behind peer: ClientAddress, forwardedFor: [String]) -> ClientAddress {
         guard contains(peer) else { return peer }
         var last = peer
-        // By bytes: as a letter, a comma is not one behind a mark that joins what follows it, and
-        // a client that wrote such a mark would be taken for the proxy.
+        // Split by bytes: a comma after which a joining mark follows is another `Character`. With
+        // such a mark, a client could pass for the proxy.
         let entries = forwardedFor.flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
-        // More proxies than these stand in no row.
+        // No real chain has more proxies than this.
         for entry in entries.suffix(16).reversed() {
             guard let address = ClientAddress(text: Substring(entry)) else { return last }
             last = address

@@ -2,21 +2,21 @@ import NIOCore
 import RelayModel
 import Synchronization
 
-/// Notices that the client at the other end of a connection has gone; one for each connection.
+/// Notices that the client of a connection has gone; each connection has one.
 ///
-/// A request that was read whole has nobody who looks at the connection: without this, the answer
-/// is worked out for nobody.
+/// Once a request was read completely, no other code watches the connection. Without this handler,
+/// the answer would be computed although the client has gone.
 final class ClientWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias InboundOut = Any
 
     private let departure = ClientDeparture()
 
-    /// What is known of the client behind `context`.
+    /// Returns the departure of the client behind `context`.
     static func departure(of context: RelayContext) async throws -> ClientDeparture {
         guard let channel = context.channel else { return ClientDeparture() }
         return try await channel.eventLoop.submit {
-            // A connection without a watch, as tests have, is not ended.
+            // A connection without a watch, as in tests, never departs.
             (try? channel.pipeline.syncOperations.handler(type: ClientWatch.self).departure)
                 ?? ClientDeparture()
         }.get()
@@ -34,13 +34,13 @@ final class ClientWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Whether a client has gone, and what is to end with it.
+/// Whether a client has gone, with the work that must end then.
 ///
-/// Concurrency: a lock around the list; nobody is called while it is held.
+/// Concurrency: a lock protects the list; no closure is called while it is held.
 final class ClientDeparture: Sendable {
     private struct State {
         var hasGone = false
-        /// Whether it is the relay that goes.
+        /// Whether the reason is the end of the relay.
         var isRelaysEnd = false
         var last: UInt64 = 0
         var endings: [UInt64: @Sendable () -> Void] = [:]
@@ -48,7 +48,7 @@ final class ClientDeparture: Sendable {
 
     private let state = Mutex(State())
 
-    /// Notes that the client has gone, or that the relay ends, and somebody waits for that.
+    /// Notes that the client has gone, or that the relay ends and the end is urgent.
     func happen(forRelaysEnd isRelaysEnd: Bool = false) {
         let endings = state.withLock { state in
             if !state.hasGone { state.isRelaysEnd = isRelaysEnd }
@@ -61,8 +61,8 @@ final class ClientDeparture: Sendable {
 
     /// Runs `body`, and cancels it if the client goes.
     ///
-    /// - Throws: 499 for a client that has gone, whom nobody tells, and 503 for one that is to come
-    ///   again; what `body` throws.
+    /// - Throws: 499 for a client that has gone, to which no answer is sent; 503 if the relay ends,
+    ///   so that the client retries; and what `body` throws.
     func ending<Value: Sendable>(
         _ body: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
@@ -83,13 +83,16 @@ final class ClientDeparture: Sendable {
         }
     }
 
-    /// What a request comes to whose client has gone: no fault of the relay's, and nobody is told.
+    /// The error of a request whose client has gone; it is not a failure of the relay, and is not
+    /// sent.
     static let gone = APIError(.badRequest, "the client has gone", httpStatus: 499)
 
-    /// Whether it is the client that has gone, and not the relay that goes.
+    /// Whether the client has gone, and not because the relay ends.
     var isClients: Bool { state.withLock { $0.hasGone && !$0.isRelaysEnd } }
 
-    /// Has `end` called once the client goes, at once if it has gone, until what is returned is.
+    /// Calls `end` once the client goes, or at once if it has gone.
+    ///
+    /// - Returns: A function that cancels the registration.
     func whenGone(_ end: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let number = add(end)
         return { [self] in remove(number) }

@@ -7,12 +7,13 @@ import Synchronization
 /// The `100 Continue` for which a client waits before it sends its body (RFC 9110, §10.1.1).
 ///
 /// It is sent when the body is about to be read. A request that is refused before that is answered
-/// at once; since nobody knows whether its body comes nevertheless, its connection has had its day.
+/// at once. Its connection is closed then, because it is unknown whether the body still comes.
 final class ContinueSignal: Sendable {
     private let channel: (any Channel)?
     private let isOwed: Mutex<Bool>
 
-    /// The signal of a request that came over `channel`, or that was made in this process.
+    /// Creates the signal of a request that came over `channel`; `nil` means a request made in this
+    /// process.
     init(of request: Request, on channel: (any Channel)?) {
         self.channel = channel
         let expected = request.headers[.expect]?.lowercased() == "100-continue"
@@ -22,7 +23,7 @@ final class ContinueSignal: Sendable {
     /// Whether the client still waits for it.
     var isAwaited: Bool { isOwed.withLock { $0 } }
 
-    /// Tells the client to go on, once.
+    /// Sends the signal, once.
     func send() {
         let isDue = isOwed.withLock { owed in
             defer { owed = false }

@@ -6,11 +6,11 @@ import PredicateLanguage
 import RelayModel
 import Storage
 
-/// A method that a path does not have.
+/// A method that a path does not support.
 struct RefusedMethod: Error, Sendable, Hashable {
     let method: String
     let allowed: String
-    /// What to do about it.
+    /// A hint on what to do about it.
     var hint = ""
 }
 
@@ -19,28 +19,28 @@ struct UnknownPath: Error, Sendable, Hashable {
     let path: String
 }
 
-/// An error of which its own room says what the wire says of it.
+/// An error that defines its own form on the wire.
 protocol AnsweredError: Error {
-    /// The wire form.
+    /// Its form on the wire.
     var apiError: APIError { get }
 }
 
 extension PredicateError: AnsweredError {}
 
-/// What an error becomes on the wire and in the log: the only place that decides it.
+/// The form of an error on the wire and in the log; this is the only place that decides it.
 struct ErrorMapping {
-    /// The wire form.
+    /// The form on the wire.
     let apiError: APIError
-    /// Header fields that go with it.
+    /// Header fields of the answer.
     var headers: HTTPFields = [:]
-    /// `error` only where somebody has to look.
+    /// The log level: `error` or higher only if an operator has to act.
     var logLevel: Logger.Level = .debug
-    /// Whether the wire form says that the log has it.
+    /// Whether the form on the wire promises that the log has the error.
     var isPromised = false
-    /// What the log says; more than the wire form for errors of the relay's own.
+    /// The reason in the log, which says more than the answer for internal errors.
     var logReason: String
 
-    /// Maps `error`.
+    /// Maps an error.
     init(_ error: any Error) {
         switch error {
         case let error as APIError: self.init(error)
@@ -59,7 +59,7 @@ struct ErrorMapping {
             headers[.allow] = error.allowed
         case let error as UnknownPath:
             self.init(APIError(.notFound, "there is no call at \(error.path)"))
-            // It may be a secret that was mistyped, as the access log has it.
+            // The path may be a mistyped secret, so it is not logged, as in the access log.
             logReason = "there is no such call"
         case let error as StorageError: self.init(storage: error)
         case is NIOTooManyBytesError:
@@ -76,7 +76,7 @@ struct ErrorMapping {
         logReason = error.reason
     }
 
-    /// A fault of the relay's own: the wire says nothing of its inside.
+    /// Maps an internal error; the answer says nothing about the relay's inside.
     private init(unexpected error: any Error) {
         apiError = APIError(
             .internalError, "an error of the relay's own; its log has it under this uuid")
@@ -85,14 +85,14 @@ struct ErrorMapping {
         logReason = String(reflecting: error)
     }
 
-    /// What a source posted cannot be read; sources look at the status.
+    /// Maps a source's request that cannot be decoded; sources act on the status.
     private init(decoding error: DecodeError) {
         let code: ServerErrorCode =
             error.status == .tooLarge ? .quotaExceeded : .badRequest
         self.init(APIError(code, error.description, httpStatus: error.status.rawValue))
     }
 
-    /// The store refuses or fails: the client shall come again, and when.
+    /// Maps an error of the store, which may say when the client should retry.
     private init(storage error: StorageError) {
         switch error {
         case .noRoom:
@@ -136,7 +136,7 @@ struct ErrorMapping {
 }
 
 extension APIError {
-    /// A quota is reached: which, what it is, and what is used of it.
+    /// Creates the error for a quota that is reached, with its limit and its use.
     init(_ refusal: QuotaRefusal) {
         self.init(
             .quotaExceeded, refusal.description,
@@ -146,9 +146,9 @@ extension APIError {
             ])
     }
 
-    /// Changes are refused for a while: by which bound.
+    /// Creates the error for changes that are refused for a while, with the bound that is reached.
     init(bound: IntakeBound, reason: String) {
-        // What only this caller does too much of is its own to slow down.
+        // If only this caller sends too much, it is told to slow down.
         let isOwn = bound == .share
         self.init(
             isOwn ? .throttled : .tryAgainLater, "changes are refused for a while: \(reason)",

@@ -1,18 +1,19 @@
 /// Makes gzip files (RFC 1952) of texts that are made once and served often.
 ///
-/// One deflate block (RFC 1951): what repeats within 32 KiB is said once, in a code that is made
-/// for the text, which comes to a quarter or so. Pure; its cost grows with the length of the text.
+/// It writes one deflate block (RFC 1951) with a Huffman code made for the text, and references to
+/// repetitions within 32 KiB. The result has about a quarter of the size. It is a pure function;
+/// its cost grows with the length of the text.
 ///
-/// By hand, because zlib would be one more library that the package needs.
+/// It is written by hand, because zlib would be another library that the package needs.
 enum GzipFile {
-    /// How many earlier places that begin alike are looked at for the longest repetition.
+    /// How many earlier places with the same beginning are searched for the longest repetition.
     private static let mostTries = 256
-    /// How far back a repetition may point, and how long it may be (RFC 1951, §3.2.5).
+    /// The maximum distance of a repetition, and its maximum and minimum length (RFC 1951, §3.2.5).
     private static let (window, longest, shortest) = (32_768, 258, 3)
 
-    /// The file that has `bytes` in it.
+    /// Returns the gzip file that contains `bytes`.
     static func containing(_ bytes: [UInt8]) -> [UInt8] {
-        // No name, no time, made on any system.
+        // The header has no name, no time and no particular system.
         var file: [UInt8] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255]
         file += deflated(bytes)
         for number in [checksum(of: bytes), UInt32(truncatingIfNeeded: bytes.count)] {
@@ -25,7 +26,7 @@ enum GzipFile {
 
     // MARK: Deflate
 
-    /// A part of the text: a byte, or what stood earlier too.
+    /// A part of the text: a byte, or a repetition of earlier bytes.
     private enum Part {
         case byte(UInt8)
         case repetition(length: Int, distance: Int)
@@ -35,7 +36,7 @@ enum GzipFile {
         let parts = parts(of: bytes)
         var symbols = [Int](repeating: 0, count: 286)
         var distanceSymbols = [Int](repeating: 0, count: 30)
-        // The end of the block.
+        // The symbol of the end of the block.
         symbols[256] = 1
         for part in parts {
             switch part {
@@ -48,7 +49,7 @@ enum GzipFile {
         let code = HuffmanCode(frequencies: symbols, longest: 15)
         let distanceCode = HuffmanCode(frequencies: distanceSymbols, longest: 15)
         var output = BitWriter()
-        // The last block, with codes of its own.
+        // The header of the last block, with Huffman codes of its own.
         output.write(0b101, bits: 3)
         write(code.lengths, distanceCode.lengths, to: &output)
         for part in parts {
@@ -74,7 +75,7 @@ enum GzipFile {
         var found = places.longest(at: place)
         while place < bytes.count {
             places.note(place)
-            // A longer one that begins a byte later is worth that byte.
+            // If the repetition that begins a byte later is longer, one literal byte is worth it.
             let later = places.longest(at: place + 1)
             if let (length, distance) = found, length >= later?.length ?? 0 {
                 parts.append(.repetition(length: length, distance: distance))
@@ -90,7 +91,7 @@ enum GzipFile {
         return parts
     }
 
-    /// Where each three bytes stood last, and before that.
+    /// The last and the earlier places of each sequence of three bytes.
     private struct Repetitions {
         private static let near = 4096
 
@@ -127,7 +128,7 @@ enum GzipFile {
                 if length > best.length { best = (length, place - candidate) }
                 candidate = Int(earlier[candidate])
             }
-            // Three bytes from far away take as many bits as they have themselves.
+            // Three bytes at a great distance take as many bits as the bytes themselves.
             if best.length == shortest, best.distance > Self.near { return nil }
             return best.length < shortest ? nil : best
         }
@@ -142,7 +143,7 @@ enum GzipFile {
 
     // MARK: The codes (RFC 1951, §3.2.5 and §3.2.7)
 
-    /// Writes the lengths of both codes, in a code of their own.
+    /// Writes the code lengths of both codes, in a Huffman code of their own.
     private static func write(
         _ lengths: [Int], _ distances: [Int], to output: inout BitWriter
     ) {
@@ -161,7 +162,7 @@ enum GzipFile {
         }
     }
 
-    /// Lengths, with runs of one said shortly.
+    /// Returns the code lengths, with runs of equal ones shortened.
     private static func steps(of lengths: [Int]) -> [(symbol: Int, rest: Int, bits: Int)] {
         var steps: [(symbol: Int, rest: Int, bits: Int)] = []
         var rest = lengths[...]
@@ -199,18 +200,18 @@ enum GzipFile {
         output.write(UInt32(number - row.base), bits: row.bits)
     }
 
-    /// The lengths that each symbol from 257 on begins with, and the bits that say how much more.
+    /// The base length of each symbol from 257 on, and the number of extra bits.
     private static let lengths: [(base: Int, bits: Int)] = {
         var rows: [(base: Int, bits: Int)] = (3...10).map { ($0, 0) }
         for bits in 1...5 {
             for _ in 0..<4 { rows.append((rows.last.map { $0.base + (1 << $0.bits) } ?? 0, bits)) }
         }
-        // The longest has a symbol of its own.
+        // The maximum length has a symbol of its own.
         rows.append((longest, 0))
         return rows
     }()
 
-    /// The same of distances.
+    /// The base distance of each symbol, and the number of extra bits.
     private static let distances: [(base: Int, bits: Int)] = {
         var rows: [(base: Int, bits: Int)] = (1...4).map { ($0, 0) }
         for bits in 1...13 {

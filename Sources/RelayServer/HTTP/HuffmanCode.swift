@@ -1,21 +1,23 @@
-/// A code for the symbols of a text, shorter for those that are frequent (RFC 1951, §3.2.2).
+/// A Huffman code for the symbols of a text, shorter for those that are frequent (RFC 1951,
+/// §3.2.2).
 struct HuffmanCode: Sendable {
-    /// The bits of each symbol's code; 0 for those that do not occur.
+    /// The number of bits of each symbol's code; 0 for symbols that do not occur.
     let lengths: [Int]
     private let codes: [UInt32]
 
-    /// Makes the best code, or nearly that where it would have codes of more than `longest` bits.
+    /// Creates the optimal code, or a nearly optimal one if it would have codes of more than
+    /// `longest` bits.
     ///
-    /// - Complexity: O(*n* log *n*) in the number of symbols, a few times.
+    /// - Complexity: O(*n* log *n*) in the number of symbols, repeated a few times.
     init(frequencies: [Int], longest: Int) {
         var counts = frequencies
-        // A code has two codes at least.
+        // A Huffman code needs at least two symbols.
         for symbol in counts.indices where counts.count(where: { $0 > 0 }) < 2 {
             counts[symbol] = max(1, counts[symbol])
         }
         var lengths = Self.lengths(of: counts)
         while lengths.contains(where: { $0 > longest }) {
-            // The nearer the numbers are to each other, the shorter is the longest code.
+            // The closer the frequencies are to each other, the shorter is the longest code.
             counts = counts.map { $0 > 0 ? $0 / 2 + 1 : 0 }
             lengths = Self.lengths(of: counts)
         }
@@ -23,10 +25,11 @@ struct HuffmanCode: Sendable {
         codes = Self.codes(of: lengths)
     }
 
-    /// Joins the two rarest until one is left; whatever is in a pair has a bit more.
+    /// Joins the two rarest parts until one is left; each join lengthens the codes of its symbols
+    /// by a bit.
     private static func lengths(of counts: [Int]) -> [Int] {
         var lengths = [Int](repeating: 0, count: counts.count)
-        // Ordered, the rarest last; what was joined is put where it belongs.
+        // The parts stay ordered, with the rarest last.
         var parts = counts.enumerated().filter { $0.element > 0 }
             .map { (count: $0.element, symbols: [$0.offset]) }
             .sorted { $0.count > $1.count }
@@ -40,7 +43,7 @@ struct HuffmanCode: Sendable {
         return lengths
     }
 
-    /// Codes of one length follow each other as their symbols do.
+    /// Assigns consecutive codes to the symbols of one length, in their order.
     private static func codes(of lengths: [Int]) -> [UInt32] {
         var next: UInt32 = 0
         var codes = [UInt32](repeating: 0, count: lengths.count)
@@ -84,7 +87,7 @@ struct BitWriter {
         write(turned, bits: bits)
     }
 
-    /// All that was written, to a whole byte.
+    /// Returns everything that was written, filled up to a whole byte.
     mutating func finished() -> [UInt8] {
         if count > 0 { write(0, bits: 8 - count) }
         return bytes

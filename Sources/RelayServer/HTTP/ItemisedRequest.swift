@@ -1,10 +1,12 @@
 import RelayModel
 import Storage
 
-/// The operations of one request, each of which stands for itself: one that cannot be read is
-/// answered in its place, and the others go on, unless the request is atomic.
+/// The operations of one request, each of which is judged on its own.
+///
+/// An operation that cannot be decoded is answered in its place. The others are applied, unless the
+/// request is atomic.
 struct ItemisedRequest<Operation> {
-    /// What is made of one element.
+    /// The result of decoding one element.
     enum Item {
         case operation(Operation)
         case refused(APIError, name: String)
@@ -14,7 +16,7 @@ struct ItemisedRequest<Operation> {
     let items: [Item]
     private let kind: ItemKind
 
-    /// Reads the elements of ``RelayModel/JSONReader/operations(within:)`` one after the other.
+    /// Decodes the elements of ``RelayModel/JSONReader/operations(within:)`` one after the other.
     init(
         _ elements: [JSONValue], of kind: ItemKind,
         read: (_ element: JSONValue, _ path: String) throws -> Operation
@@ -30,7 +32,7 @@ struct ItemisedRequest<Operation> {
         }
     }
 
-    /// What is to be applied; `nil` if an atomic request has been refused already.
+    /// Returns the operations to apply; `nil` if an atomic request is already refused.
     func operations(_ atomicity: EditAtomicity) -> [Operation]? {
         var operations: [Operation] = []
         for item in items {
@@ -43,8 +45,10 @@ struct ItemisedRequest<Operation> {
         return operations
     }
 
-    /// The items, each operation with what became of it; `outcomes` are those of
-    /// ``operations(_:)``, and where there are none, nothing was applied.
+    /// Returns each item with the outcome of its operation.
+    ///
+    /// `outcomes` are those of the ``operations(_:)``, in order. If there are none, nothing was
+    /// applied.
     func judged<Outcome>(_ outcomes: [Outcome]) -> [(item: Item, outcome: Outcome?)] {
         var rest = outcomes[...]
         return items.map { item in
@@ -52,7 +56,7 @@ struct ItemisedRequest<Operation> {
         }
     }
 
-    /// The answer's entries, one for each element, in order.
+    /// Returns the answer's entries, one for each element, in order.
     func entries<Outcome>(
         _ outcomes: [Outcome], uuid: String, entry: (Operation, Outcome?) -> JSONValue
     ) -> [JSONValue] {
@@ -70,17 +74,18 @@ extension ItemisedRequest: Sendable where Operation: Sendable {}
 
 extension ItemisedRequest.Item: Sendable where Operation: Sendable {}
 
-/// What the operations of a request are about.
+/// The kind of thing that the operations of a request are about.
 struct ItemKind: Sendable, Hashable {
-    /// The member of an operation that has the thing.
+    /// The member of an operation that contains the thing.
     let member: String
-    /// The member of the thing, and of an answer, that names it.
+    /// The member of the thing, and of the answer, that names it.
     let name: String
 
     static let subscription = ItemKind(member: "subscription", name: "subscriptionID")
     static let record = ItemKind(member: "record", name: "recordName")
 
-    /// The name as the client wrote it, for the sake of an answer about something unreadable.
+    /// Returns the name as the client wrote it, for the answer to an operation that cannot be
+    /// decoded.
     func writtenName(of element: JSONValue) -> String {
         guard case .object(let operation) = element,
             case .object(let thing)? = operation[member],
@@ -91,9 +96,9 @@ struct ItemKind: Sendable, Hashable {
 }
 
 extension JSONReader {
-    /// The elements of `operations`.
+    /// Returns the elements of `operations`.
     ///
-    /// - Throws: `JSONContractError`, or 400 if they are too many.
+    /// - Throws: `JSONContractError`, or the error 400 if there are too many.
     func operations(within limits: RequestLimits) throws -> [JSONValue] {
         let elements = try require("operations", try array("operations"))
         try limits.check(elements.count, of: "operations")
@@ -102,14 +107,15 @@ extension JSONReader {
 }
 
 extension APIError {
-    /// This error in the place of one thing of a list, which `member` names.
+    /// Returns this error as the entry of one thing in a list; `member` is the member that names
+    /// the thing.
     func entry(_ member: String, _ name: JSONValue, uuid: String) -> JSONValue {
         var object: JSONObject = [member: name]
         object.members.append(contentsOf: json(uuid: uuid).members)
         return .object(object)
     }
 
-    /// Another operation of an atomic request was refused.
+    /// The error of an operation whose atomic request was refused because of another operation.
     static let undone = APIError(
         .atomicError, "not applied, because another operation of the request was refused")
 }

@@ -1,23 +1,26 @@
 import RelayModel
 import Storage
 
-/// Parses long bodies of clients: one at a time, by turns of their containers, on a thread that
-/// gives way to what others ask meanwhile.
+/// Parses long bodies of clients, one at a time and in turns of their containers.
+///
+/// It uses a thread that yields to other requests.
 struct LongBodies: Sendable {
-    /// Where long bodies wait until they are parsed.
+    /// The line in which long bodies wait until they are parsed.
     let line: ReaderLine
-    /// Parses them.
+    /// The thread that parses them.
     let thread: LongWorkThread
 
-    /// The bytes from which on a body takes a processor for a while, some milliseconds.
+    /// The size in bytes from which parsing a body takes some milliseconds.
     static let least = 64 * 1024
-    /// The bytes from which on the conditions in a body do: to read, check and prepare them takes
-    /// some times as long as their JSON.
+    /// The size in bytes from which a body with conditions takes that long.
+    ///
+    /// To decode, check and prepare conditions takes several times as long as parsing their JSON.
     static let leastOfConditions = 16 * 1024
 
-    /// A request with its body parsed, if that is long; who made it must have been judged.
+    /// Returns a request with its body parsed if that is long; the caller must be authorised
+    /// already.
     ///
-    /// What is wrong with the body is said by ``RelayRequest/jsonBody()``.
+    /// Errors in the body are reported by ``RelayRequest/jsonBody()``.
     ///
     /// - Throws: `CancellationError` if the task was cancelled while it waited.
     func parsed(
@@ -29,9 +32,9 @@ struct LongBodies: Sendable {
         return parsed
     }
 
-    /// A text that came over a connection, parsed.
+    /// Parses a text that came over a connection.
     ///
-    /// - Throws: What is wrong with it, and `CancellationError` if the task was cancelled while it
+    /// - Throws: The error in the text, or `CancellationError` if the task was cancelled while it
     ///   waited.
     func parsed(
         _ text: [UInt8], of container: ContainerKey, by party: QueryParty
@@ -40,9 +43,9 @@ struct LongBodies: Sendable {
         return try await inTurn(text, of: container, by: party).get()
     }
 
-    /// Reads what a body with conditions says: where that may take long, as long JSON is parsed.
+    /// Decodes a body with conditions, in the line for long bodies if that may take long.
     ///
-    /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
+    /// - Throws: What `read` throws, or `CancellationError` if the task was cancelled while it
     ///   waited.
     func reading<Value: Sendable>(
         _ request: RelayRequest, of container: ContainerKey, by party: QueryParty,
@@ -52,9 +55,9 @@ struct LongBodies: Sendable {
         return try await apart(of: container, by: party, read)
     }
 
-    /// Does what a body asks for that may be long: it may wait for the store in between.
+    /// Does the work of a body that may be long; the work may wait for the store in between.
     ///
-    /// - Throws: What `work` throws, and `CancellationError` if the task was cancelled while it
+    /// - Throws: What `work` throws, or `CancellationError` if the task was cancelled while it
     ///   waited.
     func working<Value: Sendable>(
         _ request: RelayRequest, of container: ContainerKey, by party: QueryParty,
@@ -66,19 +69,19 @@ struct LongBodies: Sendable {
         }
     }
 
-    /// Works where the task prefers.
+    /// Runs `work` on the task's preferred executor.
     @concurrent private func perform<Value: Sendable>(
         _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
         try await work()
     }
 
-    /// Does something that takes long, however short the body is that asks for it.
+    /// Runs something that takes long, whatever the size of the body is.
     ///
-    /// Who weighs conditions by an index need not wait until that is free: this thread may wait for
-    /// a judgement, as nobody else needs it, and no judgement may wait for those in this line.
+    /// It may weigh conditions by an index without waiting until the index is free. This thread may
+    /// wait for a judgement, because no other work needs it, and no judgement waits for this line.
     ///
-    /// - Throws: What `read` throws, and `CancellationError` if the task was cancelled while it
+    /// - Throws: What `read` throws, or `CancellationError` if the task was cancelled while it
     ///   waited.
     func apart<Value: Sendable>(
         of container: ContainerKey, by party: QueryParty = .server,
@@ -89,7 +92,7 @@ struct LongBodies: Sendable {
         }
     }
 
-    /// Reads where the task prefers.
+    /// Runs `read` on the task's preferred executor.
     @concurrent private func run<Value: Sendable>(
         _ read: @Sendable () throws -> Value
     ) async throws -> Value {
@@ -104,14 +107,15 @@ struct LongBodies: Sendable {
         }
     }
 
-    /// Parses a body where the task prefers.
+    /// Parses a body on the task's preferred executor.
     @concurrent private func parse(_ body: [UInt8]) async -> Result<JSONValue, any Error> {
         Result { try JSONValue(parsing: body) }
     }
 }
 
 extension JSONValue {
-    /// Whether it takes more bytes as text; about, because it is not written for that.
+    /// Returns whether the value takes more than `bytes` as text; an estimate that does not encode
+    /// it.
     func isLonger(than bytes: Int) -> Bool {
         var left = bytes
         return !fits(&left)

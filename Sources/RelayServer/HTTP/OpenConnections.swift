@@ -2,10 +2,10 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// The connections that clients have open, so that none of them can hold an orderly end.
+/// The open connections of clients; it ensures that none of them delays an orderly end for ever.
 ///
-/// Concurrency: connections come and go on the event loops; whoever ends the relay closes those
-/// that are left.
+/// Concurrency: connections come and go on the event loops; the end of the relay closes those that
+/// are left.
 final class OpenConnections: Sendable {
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
@@ -19,10 +19,10 @@ final class OpenConnections: Sendable {
     private let clock: any Clock<Duration>
     private let logger: Logger
 
-    /// Creates the list before there is a connection.
+    /// Creates an empty list.
     ///
-    /// What is not closed after `grace` is closed then. Where an end `isUrgent`, because another
-    /// relay goes on after it, no slow client keeps it waiting for that long.
+    /// Connections that are still open after `grace` are closed. If an end `isUrgent`, because
+    /// another relay takes over, slow clients do not delay it for that long.
     init(grace: Duration, isUrgent: Bool, clock: any Clock<Duration>, logger: Logger) {
         self.grace = grace
         self.isUrgent = isUrgent
@@ -30,9 +30,9 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// Closes what is open after the grace, and whatever is opened later.
+    /// Closes open connections after the grace, and later ones at once.
     ///
-    /// The listeners share it: the first that is told begins it for all.
+    /// The listeners share the list; the first call begins the grace for all.
     func beginGrace() {
         let isFirst = state.withLock { state in
             defer { state.hasGrace = true }
@@ -53,13 +53,13 @@ final class OpenConnections: Sendable {
         }
     }
 
-    /// Tells a connection, again and again, that the end goes on and it is there still.
+    /// An event that tells an open connection, repeatedly, that the relay is ending.
     struct LateHour: Sendable {
-        /// Whether somebody waits for the end.
+        /// Whether another relay waits for the end.
         let isUrgent: Bool
     }
 
-    /// How often connections are told: half of what a hand-over may take.
+    /// How often connections get the event: half of the time that a hand-over may take.
     private static let pause = Duration.milliseconds(250)
 
     private var all: [any Channel] { state.withLock { Array($0.channels.values) } }

@@ -3,15 +3,15 @@ import HTTPTypes
 import RelayModel
 import Synchronization
 
-/// A file of the relay's own pages.
+/// A file of the relay's own web pages.
 struct PageFile: Sendable {
     let name: String
     let bytes: [UInt8]
-    /// Its media type; by the ending of its name.
+    /// The media type, from the suffix of the name.
     let type: String
-    /// Names this content.
+    /// The entity tag of the content.
     let tag: String
-    /// Names it where it is compressed.
+    /// The entity tag of the compressed content.
     private let compressedTag: String
 
     init(_ name: String, _ bytes: [UInt8]) {
@@ -30,12 +30,12 @@ struct PageFile: Sendable {
         "json": "application/json; charset=utf-8", "ts": "text/plain; charset=utf-8",
     ]
 
-    /// The file as a browser takes it, or that it has it already.
+    /// Returns the file, or the answer that the browser has it already.
     ///
     /// - Parameters:
-    ///   - request: what asks for it.
-    ///   - policy: what a page may do that it is, or is a part of.
-    ///   - compressed: remembers it compressed.
+    ///   - request: The request for it.
+    ///   - policy: The content security policy of the page that it is or belongs to.
+    ///   - compressed: The cache of compressed files.
     /// - Returns: 200 or 304.
     func answer(
         to request: RelayRequest, under policy: String, from compressed: CompressedFiles
@@ -49,7 +49,7 @@ struct PageFile: Sendable {
         var answer = RelayAnswer(status: isKnown ? 304 : 200)
         answer.headers[.eTag] = tag
         answer.headers[.vary] = "Accept-Encoding"
-        // A new version of the relay is another file: browsers ask each time, and get 304.
+        // A new version of the relay may have another file, so browsers ask each time, and get 304.
         answer.headers[.cacheControl] = "no-cache"
         answer.headers[.contentSecurityPolicy] = policy
         answer.headers[.xContentTypeOptions] = "nosniff"
@@ -65,9 +65,9 @@ struct PageFile: Sendable {
     }
 }
 
-/// The files as browsers take them, compressed when they are asked for the first time.
+/// The compressed files, each of which is made at its first request.
 ///
-/// Concurrency: a lock around the table; two who ask for the same at once may both make it.
+/// Concurrency: a lock protects the table; two simultaneous first requests may both make the file.
 final class CompressedFiles: Sendable {
     private let files = Mutex<[String: [UInt8]]>([:])
 
@@ -80,7 +80,7 @@ final class CompressedFiles: Sendable {
 }
 
 extension RelayRequest {
-    /// Whether an answer may be a gzip file, as `Accept-Encoding` says (RFC 9110, §12.5.3).
+    /// Whether the answer may be compressed with gzip, from `Accept-Encoding` (RFC 9110, §12.5.3).
     var takesGzip: Bool {
         let words = headers[values: .acceptEncoding].flatMap {
             $0.lowercased().split(separator: ",")

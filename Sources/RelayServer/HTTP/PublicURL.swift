@@ -1,15 +1,15 @@
-/// How clients reach the relay, without a slash at the end.
+/// The URL at which clients reach the relay, without a slash at the end.
 ///
-/// A relay that takes any free port knows it only once it listens.
+/// A relay that listens on any free port knows it only once it listens.
 package struct PublicURL: Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
     private let text: @Sendable () -> String
 
-    /// An URL that is asked for each time.
+    /// Creates a URL that is computed at each use.
     init(asking text: @escaping @Sendable () -> String) {
         self.text = text
     }
 
-    /// An URL that is the same from the beginning.
+    /// Creates a fixed URL.
     package init(_ text: String) {
         self.init(asking: { text })
     }

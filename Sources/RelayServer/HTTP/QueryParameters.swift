@@ -2,8 +2,8 @@ import RelayModel
 
 /// The parameters of a request target, decoded as browsers encode them (a plus sign is a space).
 ///
-/// Nobody knows all parameters that clients send (`ckjsVersion`, `clientId` …), so unknown ones are
-/// simply there.
+/// Clients send parameters that are not documented (`ckjsVersion`, `clientId` …), so unknown ones
+/// are kept without an error.
 package struct QueryParameters: Sendable, Hashable {
     private var pairs: [Pair]
 
@@ -12,10 +12,10 @@ package struct QueryParameters: Sendable, Hashable {
         let value: String
     }
 
-    /// Reads the parameters of a request target.
+    /// Parses the parameters of a request target.
     ///
-    /// By bytes: a target that was not encoded may have a mark behind a sign, and is one letter
-    /// with it then.
+    /// It works on bytes, because an unencoded target may have a combining mark after a sign, which
+    /// forms one `Character` with it.
     package init(target: String) {
         let bytes = target.utf8
         guard let mark = bytes.firstIndex(of: UInt8(ascii: "?")) else {
@@ -37,24 +37,26 @@ package struct QueryParameters: Sendable, Hashable {
         pairs.first { $0.name == name }?.value
     }
 
-    /// Puts a value in the place of what the request says, as if its URL had said it.
+    /// Replaces a parameter's value, as if the URL had contained it.
     mutating func replace(_ name: String, by value: String) {
         pairs.removeAll { $0.name == name }
         pairs.append(Pair(name: name, value: value))
     }
 
-    /// Undoes percent-encoding; a plus sign is a space, and what is not an escape stays as it is.
+    /// Decodes percent-encoding; a plus sign is a space, and an invalid escape stays as it is.
     static func decode(_ text: some StringProtocol) -> String {
         decode(text, plus: UInt8(ascii: " "))
     }
 
-    /// Undoes percent-encoding in a path, where a plus sign is itself.
+    /// Decodes percent-encoding in a path, where a plus sign stays one.
     static func decodePath(_ text: some StringProtocol) -> String {
         decode(text, plus: UInt8(ascii: "+"))
     }
 
-    /// What has more combining marks in a row than any language is a replacement character, as
-    /// bytes are that are no UTF-8: names are compared, and that takes the square of a run.
+    /// Decodes a text, which becomes U+FFFD if it has endless combining marks.
+    ///
+    /// Names are compared, and that takes time quadratic in the length of a run of marks. No
+    /// language has so many in a row.
     private static func decode(_ text: some StringProtocol, plus: UInt8) -> String {
         let isPlain = !text.utf8.contains { $0 == UInt8(ascii: "%") || $0 == UInt8(ascii: "+") }
         let decoded = isPlain ? String(text) : unescaped(Array(text.utf8), plus: plus)

@@ -1,6 +1,6 @@
 import RelayModel
 
-/// Names and secrets made of unpredictable bytes.
+/// Creates names and secrets from unpredictable bytes.
 struct RandomIdentifiers: Sendable {
     private let randomBytes: @Sendable (Int) -> [UInt8]
 
@@ -8,7 +8,7 @@ struct RandomIdentifiers: Sendable {
         self.randomBytes = randomBytes
     }
 
-    /// A random UUID (version 4, RFC 9562) in lower case.
+    /// Returns a random UUID (version 4, RFC 9562) in lower case.
     func uuid() -> String {
         let bytes = randomBytes(16)
         let high = bytes[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -19,7 +19,7 @@ struct RandomIdentifiers: Sendable {
         ).description
     }
 
-    /// `count` random bytes as hexadecimal digits.
+    /// Returns `count` random bytes as hexadecimal digits.
     func digits(bytes count: Int) -> String {
         Hexadecimal.encode(randomBytes(count))
     }

@@ -2,17 +2,17 @@ import Logging
 import RelayModel
 import Synchronization
 
-/// Says in the log which requests were refused, and why.
+/// Logs which requests were refused, and why.
 ///
-/// What the store refuses for now it refuses to all who come meanwhile, which may be tens of
-/// thousands in a second: of those there is a line for each code in ten seconds. An error of the
-/// relay's own has a line for each request, because its answer says so.
+/// If the store refuses requests for a while, these may be tens of thousands in a second. So there
+/// is one line for each code in ten seconds. An internal error has a line for each request, because
+/// the answer promises it.
 ///
-/// Concurrency: a lock around a value.
+/// Concurrency: a lock protects the value.
 final class RefusalLog: Sendable {
     private let lines = Mutex(QuietLines<String>())
 
-    /// Writes a line, or counts it.
+    /// Writes a line, or counts the refusal for a later line.
     func write(_ refusal: ErrorMapping, uuid: String, at now: Timestamp, to logger: Logger) {
         var metadata: Logger.Metadata = [
             "uuid": .string(uuid), "code": .string(refusal.apiError.code.rawValue),

@@ -2,19 +2,19 @@ package import HTTPTypes
 package import RelayModel
 import Synchronization
 
-/// What the relay answers to one request.
+/// The relay's answer to one request.
 package struct RelayAnswer: Sendable {
     /// The HTTP status.
     package var status: Int
     /// Header fields besides those that every answer has.
     package var headers: HTTPFields
-    /// The media type of ``body``; `nil` if there is none.
+    /// The media type of ``body``; `nil` if there is no body.
     package var contentType: String?
     /// The body.
     package var body: [UInt8]
-    /// The body in parts, as they come, in place of ``body``.
+    /// A body that is sent in parts, in place of ``body``.
     package var stream: AnswerStream?
-    /// Is called if the answer could not be written, because the connection is gone.
+    /// Called if the answer could not be written, because the connection is closed.
     package var unwritten: (@Sendable () async -> Void)?
 
     package init(status: Int) {
@@ -43,14 +43,15 @@ package struct RelayAnswer: Sendable {
     }
 }
 
-/// A body in parts, each of which is asked for once the one before it has been written.
+/// A body in parts, each of which is requested once the previous one was written.
 package final class AnswerStream: Sendable {
-    /// The next part; `nil` at the end.
+    /// Returns the next part; `nil` at the end.
     let next: @Sendable () async -> [UInt8]?
     private let onEnd: @Sendable () -> Void
     private let isOver = Atomic(false)
 
-    /// Streams what `next` gives; `onEnd` is called once, also if nothing is ever asked for.
+    /// Creates a stream of the parts that `next` returns; `onEnd` is called once, even if no part
+    /// is requested.
     init(
         onEnd: @escaping @Sendable () -> Void, next: @escaping @Sendable () async -> [UInt8]?
     ) {
@@ -58,7 +59,7 @@ package final class AnswerStream: Sendable {
         self.onEnd = onEnd
     }
 
-    /// Says that nothing more will be asked for.
+    /// Notes that no further part will be requested.
     func end() {
         if !isOver.exchange(true, ordering: .relaxed) { onEnd() }
     }

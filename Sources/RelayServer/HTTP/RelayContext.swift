@@ -2,15 +2,16 @@ package import Hummingbird
 package import Logging
 import NIOCore
 
-/// What Hummingbird carries along with a request; also made without a connection.
+/// The context that Hummingbird passes along with a request; it also exists without a connection.
 package struct RelayContext: RequestContext {
-    /// Hummingbird's part.
+    /// Hummingbird's part of the context.
     package var coreContext: CoreRequestContextStorage
-    /// Whether there is a client at the other end of a connection, who may go.
+    /// Whether the request came over a connection, whose client may go.
     var isConnected: Bool { channel != nil }
     /// The connection.
     let channel: (any Channel)?
-    /// The other end's address, and ours; what another relay says of a call that it hands on.
+    /// The addresses of the other end and of the relay; a forwarded call has those that the other
+    /// relay states.
     var addresses: (peer: ClientAddress, own: ClientAddress?)?
 
     /// Creates the context of a request that came over a connection.

@@ -1,14 +1,14 @@
 import Hummingbird
 
-/// A path that the router found.
+/// A path of the routes, with its methods.
 struct RelayPlace: Sendable {
-    /// The template.
+    /// The path template.
     let path: String
-    /// Its methods, as `Allow` has them.
+    /// The supported methods, in the form of the `Allow` field.
     let allowed: String
-    /// What pages of other origins may do with its answers.
+    /// What pages of other origins may do with the answers.
     let pages: RelayRoute.Pages
-    /// Who is to know of methods that it does not have.
+    /// Called for methods that the path does not support.
     let refuse: RelayRoute.Refuse?
     /// The names of its variable parts.
     private let names: [String]
@@ -25,12 +25,13 @@ struct RelayPlace: Sendable {
         }
     }
 
-    /// How many parts are variable.
+    /// The number of variable parts.
     var variables: Int { names.count }
 
-    /// The first of some places to which the path of a request leads, as the router takes it apart.
+    /// Returns the first place that matches a request's path, split as the router splits it.
     ///
-    /// It is taken apart once: strangers send paths of tens of thousands of parts.
+    /// The path is split once, because unauthenticated clients may send paths of tens of thousands
+    /// of parts.
     static func first(of places: [RelayPlace], at asked: String) -> RelayPlace? {
         let parts = Self.parts(of: asked)
         return places.first { $0.fits(parts) }
@@ -48,9 +49,10 @@ struct RelayPlace: Sendable {
         path.utf8.split(separator: UInt8(ascii: "/"))
     }
 
-    /// The variable parts, decoded.
+    /// Returns the variable parts, decoded.
     ///
-    /// Only those of this path: the router leaves behind what it met on ways that led nowhere.
+    /// It returns only those of this path, because the router also leaves the parameters of paths
+    /// that it tried without success.
     func parameters(of context: RelayContext) -> [String: String] {
         var parameters: [String: String] = [:]
         for name in names {

@@ -1,16 +1,16 @@
 package import HTTPTypes
 package import RelayModel
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 package struct Peer: Sendable, Hashable {
-    /// Who called, be it directly or through a proxy that is believed.
+    /// The address of the client, which connected directly or through a trusted proxy.
     package var client: ClientAddress
     /// The relay's own address on this connection.
     package var reached: ClientAddress?
-    /// Whether the connection is a proxy's that is believed.
+    /// Whether the connection comes from a trusted proxy.
     package var isTrustedProxy: Bool
 
-    /// Describes who is there.
+    /// Creates the description of a peer.
     package init(client: ClientAddress, reached: ClientAddress? = nil, isTrustedProxy: Bool = false)
     {
         self.client = client
@@ -19,11 +19,11 @@ package struct Peer: Sendable, Hashable {
     }
 }
 
-/// One request as the routes see it: whole, and without a connection.
+/// One request as the routes see it: complete, and without a connection.
 package struct RelayRequest: Sendable {
-    /// The method, in capitals.
+    /// The method, in upper case.
     package var method: String
-    /// The request target byte for byte: signatures cover it.
+    /// The request target, unchanged, because signatures cover it.
     package var target: String
     /// The parameters after the question mark, decoded.
     package var query: QueryParameters
@@ -31,19 +31,19 @@ package struct RelayRequest: Sendable {
     package var headers: HTTPFields
     /// The named parts of the path, decoded.
     package var parameters: [String: String]
-    /// The body, byte for byte; empty where ``upload`` has it.
+    /// The body, unchanged; empty if ``upload`` has it.
     package var body: [UInt8]
-    /// What the body says, where it was parsed ahead.
+    /// The parsed body, if it was parsed in advance.
     var json: Result<JSONValue, any Error>?
-    /// The lines of a body that is read as it comes.
+    /// The lines of a body that is read while it arrives.
     var upload: UploadedLines?
-    /// Names this one request in answers and logs.
+    /// The ID of this request in answers and logs.
     package var uuid: String
-    /// When it arrived, by the relay's clock.
+    /// The time of its arrival, by the relay's clock.
     package var receivedAt: Timestamp
-    /// The host, and port, that the client asked for, if it said so.
+    /// The host and port that the client addressed, if it sent them.
     package var authority: String?
-    /// Who is at the other end of the connection; `nil` for a call within the process.
+    /// The other end of the connection; `nil` for a call within the process.
     package var peer: Peer?
 
     /// Creates a request; the query is read from `target`.
@@ -62,30 +62,30 @@ package struct RelayRequest: Sendable {
         self.receivedAt = receivedAt
     }
 
-    /// The target without the question mark and what follows.
+    /// The target without the question mark and the parameters.
     package var path: String {
         String(target.prefix { $0 != "?" })
     }
 
-    /// The value of a header field, or `nil` if it is absent or empty.
+    /// Returns the value of a header field; `nil` if it is absent or empty.
     package func header(_ name: String) -> String? {
         guard let field = HTTPField.Name(name), let value = headers[field], !value.isEmpty
         else { return nil }
         return value
     }
 
-    /// Whether a header field stands in the head more than once.
+    /// Returns whether a header field occurs more than once.
     func isRepeated(_ name: String) -> Bool {
         HTTPField.Name(name).map { headers[values: $0].count > 1 } ?? false
     }
 
-    /// Whether the head says that a body follows.
+    /// Whether the head announces a body.
     var announcesBody: Bool {
         if headers[.transferEncoding] != nil { return true }
         return headers[.contentLength].map { $0 != "0" } ?? false
     }
 
-    /// A validated name from the path.
+    /// Returns a validated name from the path.
     ///
     /// - Throws: ``RelayModel/APIError`` that says what the name must be.
     func identifier<Identifier: ValidatedIdentifier>(
@@ -99,7 +99,7 @@ package struct RelayRequest: Sendable {
         return identifier
     }
 
-    /// One of the words that the path allows at `name`.
+    /// Returns one of the words that the path allows at `name`.
     ///
     /// - Throws: ``RelayModel/APIError`` that lists the words.
     func choice<Choice: RawRepresentable<String> & CaseIterable>(
@@ -115,15 +115,15 @@ package struct RelayRequest: Sendable {
         return choice
     }
 
-    /// The container and environment that the path names.
+    /// Returns the container and environment that the path names.
     ///
-    /// - Throws: ``RelayModel/APIError`` if one of them is not a possible name.
+    /// - Throws: ``RelayModel/APIError`` if one of them is not a valid name.
     func containerKey() throws(APIError) -> ContainerKey {
         ContainerKey(
             container: try identifier("container"), environment: try environment())
     }
 
-    /// The environment of the container, which clients write in capitals too.
+    /// Returns the environment in the path, which clients write in upper case too.
     private func environment() throws(APIError) -> ContainerEnvironment {
         let text = parameters["environment"] ?? ""
         if let environment = ContainerEnvironment(rawValue: text.lowercased()) {
@@ -132,7 +132,8 @@ package struct RelayRequest: Sendable {
         return try choice("environment")
     }
 
-    /// The body as JSON, whatever content type it claims: CloudKit's own clients send `text/plain`.
+    /// Parses the body as JSON, whatever content type it claims: CloudKit's own clients send
+    /// `text/plain`.
     ///
     /// - Throws: ``RelayModel/JSONSyntaxError``, or ``RelayModel/JSONContractError`` if it is not
     ///   an object.
@@ -144,7 +145,7 @@ package struct RelayRequest: Sendable {
         return try JSONReader(try JSONValue(parsing: body))
     }
 
-    /// The body as JSON, an empty one as an empty object.
+    /// Parses the body as JSON; an empty body counts as an empty object.
     ///
     /// - Throws: As ``jsonBody()``.
     func optionalJSONBody() throws -> JSONReader {
@@ -153,7 +154,8 @@ package struct RelayRequest: Sendable {
 }
 
 extension JSONReader {
-    /// One of the words that a member may have, in small letters or capitals.
+    /// Returns one of the words that a member may have, in lower or upper case; `nil` if the member
+    /// is absent.
     ///
     /// - Throws: `JSONContractError` that lists the words.
     func anyCase<Choice: RawRepresentable<String> & CaseIterable>(
@@ -170,10 +172,10 @@ extension String {
     /// This text, cut so that an error message stays readable.
     var shortened: String { utf8.count <= 80 ? self : beginning(60) }
 
-    /// This text, cut to what is kept of a reason: one may name something of any length.
+    /// This text, cut to the length that is kept of a reason, which may quote a text of any length.
     var excerpt: String { utf8.count <= 2000 ? self : beginning(500) }
 
-    /// By scalars: one character may have any number of them.
+    /// Returns the first scalars: one character may have any number of them.
     private func beginning(_ scalars: Int) -> String {
         String(String.UnicodeScalarView(unicodeScalars.prefix(scalars))) + "…"
     }
