@@ -3,13 +3,14 @@ import Storage
 
 /// One call that the relay answers.
 package struct RelayRoute: Sendable {
-    /// How much of a body is read before the call is refused.
+    /// How large a body may be before the call is refused.
     package enum BodyLimit: Sendable, Hashable {
-        /// A client's request.
+        /// The limit of a client's request.
         case request
-        /// What a change source posts.
+        /// The limit of a change source's request.
         case webhook
-        /// It is never held whole: what answers the call reads its lines as they come.
+        /// No limit for the whole body, which is never in memory: the call reads its lines as they
+        /// arrive.
         case lines
     }
 
@@ -17,57 +18,58 @@ package struct RelayRoute: Sendable {
     package enum Patience: Sendable, Hashable {
         /// It is answered as soon as possible.
         case prompt
-        /// It is held until there is something to say, or the client goes; it has no body.
+        /// It is held until there is something to answer, or the client goes; it has no body.
         case held
-        /// It is answered as soon as possible, and ended when the client goes.
+        /// It is answered as soon as possible, and cancelled when the client goes.
         case watched
     }
 
-    /// What a call does to what the relay keeps.
+    /// The effect of a call on the store.
     package enum Effect: String, Sendable, Hashable {
         /// It only reads.
         case reads
-        /// It may change something, and so must not be carried out twice by a copied request.
+        /// It may change something, so a replayed copy of the request must not be applied twice.
         case changes
     }
 
-    /// What is known of a request as soon as its head is there.
+    /// The result of judging a request by its head.
     struct Admission: Sendable {
-        /// The container that it is for, where it is for one.
+        /// The container that the request is for, if it is for one.
         var container: ContainerSettings?
-        /// What its key, or its change source, is counted as.
+        /// The key or change source under which it is counted.
         var key: String?
-        /// What kind of caller it is, for the access log: never a name or a secret.
+        /// The kind of caller for the access log; never a name or a secret.
         var who: String?
-        /// The longest body that is read, where that is less than the limit for all.
+        /// The maximum size of the body in bytes, if it is smaller than the general limit.
         var maximumBody: Int?
-        /// What answers the whole request, once its body is there: it holds what the head told,
-        /// and judges again what may have changed since.
+        /// Answers the complete request.
+        ///
+        /// It keeps what the head determined, and checks again what may have changed since.
         let respond: Respond
-        /// Hears why a request is refused before its body is whole, if anybody does.
+        /// Called with the reason if the request is refused before its body is complete.
         var noteRefusal: (@Sendable (any Error) -> Void)?
     }
 
-    /// Looks at the head of a request.
+    /// Judges the head of a request.
     typealias Admit = @Sendable (RelayRequest) async throws -> Admission
 
-    /// How requests come in.
+    /// How requests are admitted.
     enum Entrance: Sendable {
-        /// Anybody may call, and no body is read.
+        /// Every client may call; no body is read.
         case open(Respond)
-        /// Those may whom the head of their request makes known; nobody else's body is read.
+        /// The head of the request must identify the caller; otherwise its body is not read.
         case guarded(Admit)
     }
 
-    /// The part of the surface that a call belongs to; a listener serves some of them.
+    /// The part of the HTTP surface that a call belongs to; each listener serves some of them.
     package enum Surface: String, Sendable, Hashable, CaseIterable {
         /// CloudKit's calls and our extensions of them.
         case client
-        /// Where change sources post.
+        /// The calls to which change sources post.
         case changes
         /// Health, readiness, and the description of the surface.
         case operation
-        /// Metrics, which tell of all containers.
+        /// Metrics, which cover all containers.
         case metrics
         /// The administrative calls.
         case administration
@@ -75,20 +77,22 @@ package struct RelayRoute: Sendable {
         case console
     }
 
-    /// What pages of other origins may do with answers.
+    /// What web pages of other origins may do with the answers.
     enum Pages: Sendable, Hashable {
-        /// A page may send credentials, and read: they are in the request, never in a cookie.
+        /// A page may send credentials and read; they are in the request itself, and never in a
+        /// cookie.
         case named
-        /// A page may read what anybody may.
+        /// A page may read what every client may read.
         case anybody
-        /// No page has any business here.
+        /// A page of another origin may do nothing.
         case none
     }
 
-    /// Notes that its path was called with a method that is none of its own; returns what is told.
+    /// Notes a request to the path with a method that it does not support; returns the error to
+    /// answer.
     typealias Refuse = @Sendable (RelayRequest, RefusedMethod) async -> RefusedMethod
 
-    /// What answers.
+    /// Answers a complete request.
     package typealias Respond = @Sendable (RelayRequest) async throws -> RelayAnswer
 
     /// The path of a database.
@@ -96,22 +100,22 @@ package struct RelayRoute: Sendable {
 
     /// The part of the surface.
     package let surface: Surface
-    /// The method, in capitals.
+    /// The method, in upper case.
     package let method: String
     /// The path, with `{name}` for its variable parts.
     package let path: String
-    /// How much of a body is read.
+    /// How large a body may be.
     package let bodyLimit: BodyLimit
-    /// How long it may take.
+    /// How long the call may take.
     package let patience: Patience
-    /// What it does: unless said otherwise GET reads, and everything else may change something.
+    /// The effect on the store; by default, GET reads and other methods may change something.
     package let effect: Effect
-    /// How requests come in.
+    /// How requests are admitted.
     let entrance: Entrance
-    /// Who is to know of other methods, if anybody is.
+    /// Notes requests with unsupported methods; `nil` if they need not be noted.
     var refuse: Refuse?
 
-    /// Describes a call that anybody may make.
+    /// Creates a call that every client may make.
     init(
         open surface: Surface, _ method: String, _ path: String, patience: Patience = .prompt,
         respond: @escaping Respond
@@ -121,7 +125,7 @@ package struct RelayRoute: Sendable {
             .open(respond))
     }
 
-    /// Describes a call of those whom `admit` lets in.
+    /// Creates a call of the callers that `admit` accepts.
     init(
         _ surface: Surface, _ method: String, _ path: String, bodyLimit: BodyLimit = .request,
         patience: Patience = .prompt, effect: Effect? = nil, admit: @escaping Admit
@@ -146,14 +150,14 @@ package struct RelayRoute: Sendable {
 }
 
 extension RelayRoute.Effect {
-    /// What a call with `method` does unless it says otherwise.
+    /// Creates the default effect of a call with `method`.
     init(of method: String) {
         self = method == "GET" || method == "OPTIONS" ? .reads : .changes
     }
 }
 
 extension RelayRoute.Surface {
-    /// What pages of other origins may do with answers of this part.
+    /// What pages of other origins may do with the answers of this part.
     var pages: RelayRoute.Pages {
         switch self {
         case .client, .changes: .named

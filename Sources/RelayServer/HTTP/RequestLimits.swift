@@ -1,16 +1,16 @@
 import RelayModel
 
-/// What requests may ask for.
+/// The limits of requests.
 package struct RequestLimits: Sendable, Hashable {
-    /// The body of a client's request, in bytes.
+    /// The maximum size of a client's request body, in bytes.
     package var requestBytes: Int
-    /// The body of a webhook, in bytes.
+    /// The maximum size of a webhook's body, in bytes.
     package var webhookBytes: Int
-    /// Operations of one request.
+    /// The maximum number of operations in one request.
     package var operations: Int
-    /// Record types that subscriptions may not name: patterns in which `*` stands for anything.
+    /// The record types that subscriptions may not name: patterns in which `*` matches any text.
     package var deniedRecordTypes: [String]
-    /// What predicates may cost.
+    /// The limits of predicates' costs.
     package var costs = CostLimits()
 
     /// Creates limits; the defaults are those of ``RelayModel/Limits``.
@@ -28,9 +28,9 @@ package struct RequestLimits: Sendable, Hashable {
 }
 
 extension RequestLimits {
-    /// Refuses a list that is longer than one request may be.
+    /// Refuses a list that is too long for one request.
     ///
-    /// - Throws: 400, as CloudKit does.
+    /// - Throws: The error 400, as CloudKit does.
     func check(_ count: Int, of name: String) throws {
         guard count <= operations else {
             throw APIError(
@@ -39,19 +39,21 @@ extension RequestLimits {
     }
 }
 
-/// What predicates may add to an ordinary change, in comparisons: the change of a record that they
-/// are not about; and what they may take in memory.
+/// The limits of predicates' costs.
+///
+/// A predicate costs comparisons for an ordinary change, which is one of a record that the
+/// predicate does not match, and it costs memory.
 package struct CostLimits: Sendable, Hashable {
-    /// One predicate.
+    /// Comparisons of one predicate.
     package var perPredicate = 500
-    /// Those of one user on one record type.
+    /// Comparisons of one user's predicates on one record type.
     package var perUser = 2000
-    /// All of one record type, equal ones counted once.
+    /// Comparisons of all predicates on one record type; equal ones count once.
     package var perRecordType = 20_000
-    /// Megabytes of memory that one user's conditions may take which take more than a few kilobytes
-    /// each.
+    /// Memory of one user's large conditions, in megabytes; conditions of a few kilobytes do not
+    /// count.
     package var userMegabytes = 64
-    /// The same of a container's, equal ones counted once.
+    /// Memory of a container's large conditions, in megabytes; equal ones count once.
     package var containerMegabytes = 4096
 
     /// Creates limits of the usual size.

@@ -2,9 +2,9 @@ import CoreMetrics
 import Metrics
 import Synchronization
 
-/// Counts requests and how long they took, by method, path and status.
+/// Counts requests and their durations, by method, path and status.
 ///
-/// To name a series costs more than to count in it, so that each is named once.
+/// Creating a series costs more than counting in it, so each is created once.
 final class RequestMeter: Sendable {
     private struct Kind: Hashable {
         let method: String
@@ -17,12 +17,14 @@ final class RequestMeter: Sendable {
         let seconds: Metrics.Timer
     }
 
-    /// Clients choose methods, of which HTTP has some fifty: by each with each path a stranger
-    /// would have all the series that there are, and others' would not be shown.
+    /// The methods that have series of their own.
+    ///
+    /// HTTP has about fifty methods, and clients choose them. With each method on each path, an
+    /// unauthenticated client could use up all series that are allowed, and hide those of others.
     private static let methods: Set<String> = [
         "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
     ]
-    /// Beyond this many kinds, a name is not remembered but made anew.
+    /// The maximum number of remembered series; further ones are created at each use.
     private static let most = 2048
 
     private let factory: any MetricsFactory
@@ -32,7 +34,7 @@ final class RequestMeter: Sendable {
         self.factory = factory
     }
 
-    /// Counts a request that was answered with `status`; `path` is the template of its route.
+    /// Counts a request that was answered with `status`; `path` is its route's template.
     func record(_ status: Int, method: String, path: String, _ duration: Duration) {
         let name = Self.methods.contains(method) ? method : "other"
         let kind = Kind(method: name, path: path, status: status)

@@ -1,8 +1,9 @@
 import Crypto
 import RelayModel
 
-/// Names a store in what clients keep of it, without telling the identity itself, of which the
-/// IDs of its pushes are made.
+/// A name for a store in the tokens of clients.
+///
+/// It does not reveal the store's identity, from which the IDs of its pushes are computed.
 struct StoreMark: Sendable, Hashable {
     /// Eight bytes in hexadecimal digits.
     let text: String
@@ -14,8 +15,9 @@ struct StoreMark: Sendable, Hashable {
 }
 
 extension APIError {
-    /// A token that clients keep is of no use any more: they begin again from nothing (CloudKit:
-    /// `changeTokenExpired`).
+    /// Creates the error for a client's token that can no longer be used.
+    ///
+    /// The client must begin again without a token (CloudKit: `changeTokenExpired`).
     static func tokenExpired(_ reason: String) -> APIError {
         APIError(
             .badRequest, "syncToken: \(reason)", details: ["changeTokenExpired": true])

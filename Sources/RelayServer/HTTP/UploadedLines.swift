@@ -1,20 +1,20 @@
 import NIOCore
 import RelayModel
 
-/// A body of lines, longer than a request may be, that is read as it comes and never held whole.
+/// A body of lines that is too long for memory, and is read while it arrives.
 struct UploadedLines: Sendable {
     /// The parts of the body, which can be read once.
     let parts: any AsyncSequence<ByteBuffer, any Error> & Sendable
-    /// Bytes that one line may have.
+    /// The maximum size of one line in bytes.
     let longestLine: Int
 
-    /// Hands each line to `body`, with its number, which begins at 1, until `body` says that it
-    /// wants no more.
+    /// Passes each line with its number, from 1, to `body`, until `body` returns `false`.
     ///
-    /// One that is empty has no bytes, and is handed over too: of a million of them somebody has to
-    /// notice that the time is over, and let others run.
+    /// Empty lines are passed too, without bytes. Otherwise a million of them would go by without a
+    /// check of the time limit and without a suspension.
     ///
-    /// - Throws: 400 if the body is cut off, 413 if a line is too long; what `body` throws.
+    /// - Throws: The error 400 if the body is cut off, and 413 if a line is too long; and what
+    ///   `body` throws.
     func read(_ body: (ArraySlice<UInt8>, _ number: Int) async throws -> Bool) async throws {
         try await read(parts, body)
     }
@@ -40,7 +40,7 @@ struct UploadedLines: Sendable {
         if !Self.isEmpty(line) { _ = try await body(line[...], number) }
     }
 
-    /// Whether a line has nothing but its end, which is two bytes on Windows.
+    /// Returns whether a line is empty, apart from the carriage return of a Windows line end.
     private static func isEmpty(_ line: [UInt8]) -> Bool {
         line.allSatisfy { $0 == UInt8(ascii: "\r") }
     }
@@ -62,7 +62,7 @@ struct UploadedLines: Sendable {
         do {
             return try await parts.next(isolation: isolation)
         } catch  where !(error is CancellationError) {
-            // Its client went, or does not speak HTTP: no fault of the relay's own.
+            // The client went, or violates HTTP; this is not a failure of the relay.
             throw APIError(.badRequest, "the body was cut off")
         }
     }

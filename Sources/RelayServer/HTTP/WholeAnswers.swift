@@ -2,11 +2,12 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Holds the head of an answer back until there is something of its body, so that both leave in one
-/// write; one for each connection.
+/// Delays the head of an answer until the first part of its body, so that both are sent in one
+/// write; each connection has one.
 ///
-/// A client that gets a 421 in two packets may take the connection for one that it should not have
-/// used, and asks again on another before it has read the body (the Fetch standard, and Node's).
+/// A client that receives a 421 in two packets may conclude that it must not use the connection,
+/// and send the request again on another one before it reads the body (the Fetch standard, and
+/// Node's).
 final class WholeAnswers: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
@@ -17,7 +18,7 @@ final class WholeAnswers: ChannelOutboundHandler, RemovableChannelHandler {
         context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?
     ) {
         switch unwrapOutboundIn(data) {
-        // What is informational is an answer of its own.
+        // An informational head is an answer of its own.
         case .head(let head): hasHeadAlone = head.status.kind != .informational
         case .body, .end: hasHeadAlone = false
         }

@@ -5,41 +5,42 @@ import NIOHTTPTypes
 import RelayModel
 import StoragePostgreSQL
 
-/// One call on its way to the relay that owns its store; on its connection's event loop.
+/// One call that is forwarded to the relay that owns its store; it belongs to its connection's
+/// event loop.
 final class CallForward: UpstreamUser {
-    /// How long it waits before it asks again who did not take it: twice as long each time, up to
-    /// the most, because all that wait do so.
+    /// The pause before a retry, which doubles up to the maximum, because all waiting calls retry.
     private static let leastPause = TimeAmount.milliseconds(25)
     private static let mostPause = TimeAmount.milliseconds(400)
-    /// How long a client that sends nothing more is taken for there.
+    /// How long to wait for the answer after a client has closed its sending side.
     private static let courtesy = TimeAmount.seconds(2)
-    /// How long an answer goes on that comes from somebody who owns the store no more.
+    /// How long an answer may continue after its relay has lost the ownership of the store.
     private static let afterglow = TimeAmount.seconds(1)
 
     private let forwarding: CallForwarding
     private let loop: any EventLoop
     private let original: HTTPRequest
     private let isOperators: Bool
-    /// What is written for the owner, or why nothing is.
+    /// The head that is sent to the owner, or why it cannot be sent.
     private let head: Result<ForwardedHead, ForwardedHead.Refusal>
     private weak var client: CallForwarder?
     private var call: ForwardedCall
-    /// What it takes of what all calls for its store may have.
+    /// The call's share of the places for its store.
     private var place: CallPlace
     private var upstream: Upstream?
     private var isConnecting = false
-    /// Whether the owner is to say first that it takes the body.
+    /// Whether the owner must accept the body before it is sent.
     private var awaitsWord = false
-    /// Parts of the body that are not sent, and those that were and are kept.
+    /// The parts of the body that are not sent yet, and those that were sent and are kept for a
+    /// retry.
     private var unsent: Deque<HTTPRequestPart> = []
     private var sent: [HTTPRequestPart] = []
-    /// Whether the whole request has come.
+    /// Whether the whole request has arrived.
     private(set) var isRead = false
     private var isOver = false
     /// Whether the owner's answer is the last on the client's connection.
     private var isLast = false
     private(set) var isStream = false
-    /// Whether the relay asked says that it does not own the store.
+    /// Whether the other relay says that it does not own the store.
     private var isDeclined = false
     /// Whether the owner closes its connection after this answer.
     private var upstreamEnds = false
@@ -75,14 +76,14 @@ final class CallForward: UpstreamUser {
         init(_ call: CallForward) { self.call = call }
     }
 
-    /// Whether more of the request is wanted.
+    /// Whether more of the request should be read.
     var wantsMore: Bool {
         !isRead && unsent.isEmpty && !awaitsWord && (upstream?.isWritable ?? false)
     }
 
     // MARK: Finding the owner
 
-    /// Goes to the owner, or waits for one.
+    /// Connects to the owner, or waits for one.
     func seek() {
         guard !isOver, upstream == nil, !isConnecting else { return }
         timer?.cancel()
@@ -156,7 +157,8 @@ final class CallForward: UpstreamUser {
         var part = part
         if case .end = part {
             isRead = true
-            // Nobody looks at fields that come after a body, and none is passed for this relay's.
+            // Trailer fields have no use, and a client must not pass its own off as fields of this
+            // relay.
             part = .end(nil)
         }
         unsent.append(part)
@@ -180,7 +182,7 @@ final class CallForward: UpstreamUser {
 
     // MARK: The answer
 
-    /// Reads no more of the answer until the client takes more.
+    /// Stops or resumes reading the answer, as the client's connection requires.
     func hold(_ isHeld: Bool) { upstream?.hold(isHeld) }
 
     func take(_ part: HTTPResponsePart) {
@@ -199,7 +201,7 @@ final class CallForward: UpstreamUser {
             }
             upgrade = head
         } else if head.status.kind == .informational {
-            // It was on its way to an owner that had ended its connection, and was not taken.
+            // The request reached an owner that had ended its connection, so it was not taken.
             guard head.headerFields[.nodeDeclined] == nil else { return fail(.declined) }
             goOn()
         } else if head.headerFields[.nodeDeclined] != nil {
@@ -209,7 +211,7 @@ final class CallForward: UpstreamUser {
         }
     }
 
-    /// Sends the body, which the owner wants.
+    /// Sends the body, which the owner has accepted.
     private func goOn() {
         guard awaitsWord else { return }
         awaitsWord = false
@@ -222,7 +224,7 @@ final class CallForward: UpstreamUser {
 
     private func answer(_ head: HTTPResponse) {
         var head = head
-        // A request that is answered before all of it has come ends its connection.
+        // If a request is answered before all of it has arrived, its connection must end.
         isLast = !isRead || !unsent.isEmpty || original.headerFields[.connection] == "close"
         let closes = head.headerFields[.connection]?.lowercased() == "close"
         isStream =
@@ -254,12 +256,11 @@ final class CallForward: UpstreamUser {
         if !isOver { fail(isDeclined ? .declined : .lost) }
     }
 
-    /// Leaves the connection to the next call, if nothing of this one is on it any more.
+    /// Returns the connection to the pool, if nothing of this call is left on it.
     private func letUpstreamGo() {
         guard let upstream else { return }
         self.upstream = nil
-        // Where a connection might have become another protocol's, and after a head without its
-        // body, it is not sure what comes next.
+        // After an upgrade request or an answer to HEAD it is uncertain what comes next.
         let isPlain = (try? head.get())?.isUpgrade == false && original.method != .head
         if isPlain, isRead, unsent.isEmpty, !awaitsWord, !upstreamEnds {
             forwarding.pool(of: loop).giveBack(upstream)
@@ -268,7 +269,7 @@ final class CallForward: UpstreamUser {
         }
     }
 
-    /// Makes both connections ends of a tunnel.
+    /// Turns both connections into the ends of a tunnel.
     private func join(_ answer: HTTPResponse) {
         guard let upstream, let client else { return }
         let (forwarding, loop, owner) = (forwarding, loop, upstream.owner)
@@ -292,10 +293,10 @@ final class CallForward: UpstreamUser {
 
     // MARK: The end
 
-    /// Whether it waits for a notification, which nobody would have if its client has gone.
+    /// Whether the call waits for a notification, which would be lost if the client has gone.
     private var isPoll: Bool { original.path?.hasPrefix("/courier/") ?? false }
 
-    /// The client sends nothing more: it may wait for its answer, or it has gone.
+    /// Notes that the client closed its sending side: it may wait for its answer, or it has gone.
     func clientFellSilent() {
         guard !isOver else { return }
         guard isRead, !isStream, !isPoll, (try? head.get().isUpgrade) != true else {
@@ -308,7 +309,7 @@ final class CallForward: UpstreamUser {
         }
     }
 
-    /// The client has gone.
+    /// Ends the call because the client has gone.
     func abandon() {
         guard !isOver else { return }
         dropUpstream()
@@ -357,7 +358,7 @@ final class CallForward: UpstreamUser {
         client?.finish(isLast: true)
     }
 
-    /// What a client is told: only what certainly was not worked is to be sent again.
+    /// The error code for the client; only a call that certainly had no effect is to be sent again.
     private static func code(of status: Int) -> ServerErrorCode {
         switch status {
         case 503: .tryAgainLater
@@ -366,7 +367,7 @@ final class CallForward: UpstreamUser {
         }
     }
 
-    /// Gives the call to the routes of this relay, which owns the store now.
+    /// Passes the call to the routes of this relay, which owns the store now.
     private func takeBack() {
         let parts = Deque([.head(original)]) + sent + unsent
         isOver = true

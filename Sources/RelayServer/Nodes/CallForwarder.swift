@@ -3,47 +3,47 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Hands the requests of one connection to the relay that owns the store that they are for.
+/// Forwards the requests of one connection to the relay that owns their store.
 ///
-/// It does so as long as that is another one; else they go on to the routes. There is one for each
-/// connection.
+/// If this relay owns the store, they go on to its routes. Each connection has one forwarder.
 ///
-/// Bodies and answers pass part by part: what one side does not take is not read from the other.
-/// Of a client that sends many requests at once, one is worked after the other.
+/// Bodies and answers are forwarded part by part: if one side does not accept more, nothing is read
+/// from the other. Pipelined requests are handled one after the other.
 final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
     typealias OutboundIn = HTTPResponsePart
     typealias OutboundOut = HTTPResponsePart
 
-    /// What becomes of the request whose parts come in.
+    /// Where the parts of the current request go.
     private enum Way {
         /// No request has begun.
         case none
-        /// It goes on to the routes of this relay.
+        /// To the routes of this relay.
         case here
         case forwarded(CallForward)
-        /// The last answer is written; what comes still is dropped until the client has gone.
+        /// The last answer is written; what still arrives is dropped until the client closes the
+        /// connection.
         case ended
     }
 
     private let forwarding: CallForwarding
     private let listener: String
-    /// The other stores of the service; `nil` if the own one is the only one.
+    /// The other stores of the service; `nil` if there are none.
     private let shards: ShardDirectory?
     /// Whether administrative calls are answered here.
     private let isOperators: Bool
     private var way = Way.none
-    /// Parts of what comes after the request that is forwarded.
+    /// The parts that arrived after the forwarded request.
     private var later: Deque<HTTPRequestPart> = []
-    /// Whether the client sends nothing more, and that is still to be said to the next.
+    /// Whether the client closed its sending side, and later handlers do not know it yet.
     private var isSilent = false
-    /// Answers of this relay's own that are not written wholly.
+    /// The number of answers of this relay's routes that are not completely written.
     private var unanswered = 0
     private var isReadOwed = false
     private var isQuiescing = false
     private var context: ChannelHandlerContext?
-    /// Whether HTTP has left the connection, whose task closes it as it goes.
+    /// Whether HTTP was removed from the connection, whose task closes it then.
     private var isLeft = false
 
     init(
@@ -66,23 +66,23 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: What comes in
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // What HTTP reads still as it goes would be answered without it.
+        // What HTTP still decodes during its removal would be answered by the wrong protocol.
         guard !isLeft else { return }
         later.append(unwrapInboundIn(data))
         work(context)
     }
 
-    /// Works what came earlier, says that it has come, and reads on.
+    /// Handles what arrived earlier, and reads on.
     private func catchUp(_ context: ChannelHandlerContext) {
         if !later.isEmpty {
             work(context)
-            // Whoever is behind takes nothing before.
+            // Later handlers do not act before this event.
             context.fireChannelReadComplete()
         }
         readOn()
     }
 
-    /// Works what has come, as far as its turn is.
+    /// Handles the parts that have arrived, up to a request that must wait for its turn.
     private func work(_ context: ChannelHandlerContext) {
         while let part = later.first {
             switch (way, part) {
@@ -92,7 +92,7 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
                     way = .here
                     break
                 }
-                // Answers keep the order of their requests.
+                // Answers must keep the order of their requests.
                 guard unanswered == 0 else { return }
                 later.removeFirst()
                 begin(head, owner, context)
@@ -113,7 +113,7 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// How a request gets to the owner of its store; `nil` if this relay answers it.
+    /// Returns how a request gets to the owner of its store; `nil` if this relay answers it.
     private func way(of head: HTTPRequest) -> CallForwarding? {
         if let other = shards?.way(of: head, isOperators: isOperators) { return other }
         if case .here = forwarding.current.answerer { return nil }
@@ -128,7 +128,8 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
             listener: CallOrigin.listener(of: head, at: listener, isOperators: isOperators),
             peer: ClientAddress(context.channel.remoteAddress),
             own: ClientAddress(context.channel.localAddress))
-        // Where clients come too, whoever asks as operators do may be a stranger.
+        // If clients share the listener with operators, an administrative call may come from a
+        // stranger.
         let call = CallForward(
             head, from: origin, told: listener == "admin", forwarding, self, context.eventLoop)
         way = .forwarded(call)
@@ -140,8 +141,9 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         readOn()
     }
 
-    /// Reads on, if somebody wants to, and what has come is worked: so no more is kept of a client
-    /// than one read brings.
+    /// Reads on if a read was requested and everything that arrived is handled.
+    ///
+    /// So no more of a client's data is kept than one read brings.
     func readOn() {
         guard isReadOwed, later.isEmpty else { return }
         if case .forwarded(let call) = way, !call.wantsMore { return }
@@ -160,11 +162,11 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         }
         switch event {
         case is ChannelShouldQuiesceEvent:
-            // The connection ends after this answer, and what never ends, ends now.
+            // The connection ends after this answer; an endless stream ends now.
             isQuiescing = true
             if call.isStream { context.close(promise: nil) }
         case ChannelEvent.inputClosed as ChannelEvent:
-            // Whoever stands behind this has no call, and would end the connection before the
+            // Later handlers do not know the call, and would close the connection before its
             // answer.
             isSilent = true
             call.clientFellSilent()
@@ -212,13 +214,13 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
     ) {
         guard isLeft else { return context.close(mode: mode, promise: promise) }
         promise?.succeed()
-        // First it ends what it would have written, then all; whoever closes after it means it.
+        // The task first closes the sending side and then the connection; a later close is meant.
         if case .all = mode { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
     }
 
     // MARK: For the call
 
-    /// Whether the client takes more.
+    /// Whether the client accepts more.
     var isWritable: Bool { context?.channel.isWritable ?? false }
 
     /// Writes a part of the answer.
@@ -228,9 +230,10 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
 
     func flush() { context?.flush() }
 
-    /// Says that the call is over, and its answer written.
+    /// Ends the call, whose answer is written.
     ///
-    /// An answer that `isLast` says so in its head, and whoever watches the connection closes it.
+    /// If `isLast`, the answer's head says so, and the handler that watches the connection closes
+    /// it.
     func finish(isLast: Bool) {
         way = isLast ? .ended : .none
         guard let context else { return }
@@ -246,13 +249,13 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
     }
 
-    /// Cuts the connection off: what was begun cannot be ended in order.
+    /// Closes the connection at once, because a begun answer cannot be completed.
     func cut() {
         way = .none
         context?.close(promise: nil)
     }
 
-    /// Gives a call of which nothing was sent to the routes of this relay.
+    /// Passes a call, of which nothing was forwarded, to the routes of this relay.
     func takeBack(_ parts: Deque<HTTPRequestPart>) {
         guard let context else { return }
         way = .none
@@ -262,7 +265,8 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         sayThatItIsSilent(context)
     }
 
-    /// Makes the connection one end of a tunnel, once `answer` is written; says whether it is.
+    /// Turns the connection into one end of a tunnel after writing `answer`; `done` is told whether
+    /// it worked.
     func upgrade(
         _ answer: HTTPResponse, to end: TunnelEnd, then done: @escaping (_ isJoined: Bool) -> Void
     ) {
@@ -285,6 +289,6 @@ final class CallForwarder: ChannelDuplexHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: written)
     }
 
-    /// Tells the task that serves HTTP on a connection that it has nothing more to serve.
+    /// Tells the task that serves HTTP on a connection that there is nothing more to serve.
     private struct Departed: Error {}
 }

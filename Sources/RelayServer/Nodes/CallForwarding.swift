@@ -3,18 +3,18 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// What the connections of a relay need to hand calls to the owner of the store.
+/// What the connections of a relay share to forward calls to the owner of a store.
 final class CallForwarding: Sendable {
     let current: CurrentAnswerer
     /// How long a call waits for an owner.
     let patience: Duration
-    /// How long the owner may say nothing about a call before it is taken for lost.
+    /// How long the owner may be silent about a call before it is considered lost.
     let silence: Duration
     let identifiers: RandomIdentifiers
     let meter: ForwardingMeter
-    /// How many calls there may be; `nil` for any number, where the store is the only one.
+    /// The limits of calls; `nil` for no limit, if this is the only store.
     let places: CallPlaces?
-    /// The shard whose store it is; `nil` for the relay's own.
+    /// The shard of the store; `nil` for the relay's own store.
     let shard: String?
     private let pools = Mutex<[ObjectIdentifier: NIOLoopBound<UpstreamPool>]>([:])
 
@@ -32,7 +32,7 @@ final class CallForwarding: Sendable {
         self.shard = shard
     }
 
-    /// That nobody owns the store; operators are told which and why.
+    /// The error if no relay owns the store; operators get the shard and the reason.
     func nobody(told isOperators: Bool) -> String {
         guard isOperators, let shard, case .nobody(let reason) = current.answerer else {
             return ForwardedCall.nobody
@@ -40,7 +40,7 @@ final class CallForwarding: Sendable {
         return "the shard \(shard) cannot be asked: \(reason)"
     }
 
-    /// The connections of an event loop, asked for on it.
+    /// Returns the connection pool of an event loop; must be called on that loop.
     func pool(of loop: any EventLoop) -> UpstreamPool {
         pools.withLock { pools in
             if let pool = pools[ObjectIdentifier(loop)] { return pool.value }
@@ -50,23 +50,23 @@ final class CallForwarding: Sendable {
         }
     }
 
-    /// What a relay answers itself, whoever owns the store.
+    /// The paths that a relay always answers itself.
     static let ownPaths: Set<String> = ["/healthz", "/readyz", "/metrics"]
 }
 
-/// Counts the calls that are handed to the owner.
+/// Counts the calls that are forwarded to the owner.
 final class ForwardingMeter: Sendable {
-    /// What became of a call.
+    /// How a forwarded call ended.
     enum Outcome: String, CaseIterable {
         /// The owner answered it.
         case answered
-        /// This relay owned the store before anything was sent, and answered itself.
+        /// This relay became the owner before anything was forwarded, and answered itself.
         case own
-        /// It was refused here: nobody owned the store, or the owner was lost.
+        /// It was refused here, because no relay owned the store or the owner was lost.
         case refused
         /// Its answer was cut off.
         case cut
-        /// Its client went.
+        /// The client went.
         case left
     }
 

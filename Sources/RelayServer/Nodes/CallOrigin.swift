@@ -1,20 +1,22 @@
 import HTTPTypes
 import HummingbirdCore
 
-/// From where a call came to the relay that hands it on: what the owner must know of its client.
+/// The origin of a forwarded call: what the owner must know about the client.
 ///
-/// It stands in header fields, which are believed of relays that have shown the owner's pass, and
-/// taken out of everybody else's requests.
+/// It is sent in header fields. They are accepted only from relays that have shown the owner's
+/// pass, and removed from all other requests.
 struct CallOrigin: Sendable, Hashable {
-    /// The listener by which it came in.
+    /// The listener on which the call arrived.
     let listener: String
-    /// The client's address, or a proxy's before it.
+    /// The address of the client, or of the proxy before it.
     let peer: ClientAddress?
-    /// The address that it reached.
+    /// The address of this relay that it reached.
     let own: ClientAddress?
 
-    /// The listener of a relay with two by which a call would have come that came to `listener`
-    /// here, where all may come to one: the owner may have other listeners than this relay.
+    /// Returns the listener on which the call would have arrived at a relay with two listeners.
+    ///
+    /// It matters if one listener serves clients and operators: the owner may have other listeners
+    /// than this relay.
     static func listener(
         of head: HTTPRequest, at listener: String, isOperators: Bool
     ) -> String {
@@ -29,7 +31,7 @@ struct CallOrigin: Sendable, Hashable {
         self.own = own
     }
 
-    /// Takes what a relay said out of the fields of a request.
+    /// Takes the origin out of the fields of a request from another relay.
     init(takenFrom fields: inout HTTPFields) {
         self.init(
             listener: fields[.nodeListener] ?? "",
@@ -38,7 +40,7 @@ struct CallOrigin: Sendable, Hashable {
         Self.remove(from: &fields)
     }
 
-    /// Says it in the fields of a request.
+    /// Writes the origin into the fields of a request.
     func write(to fields: inout HTTPFields) {
         Self.remove(from: &fields)
         fields[.nodeListener] = listener
@@ -46,22 +48,22 @@ struct CallOrigin: Sendable, Hashable {
         fields[.nodeReached] = own?.description
     }
 
-    /// Takes out what only relays may say.
+    /// Removes the fields that only relays may send.
     private static func remove(from fields: inout HTTPFields) {
         for name in [HTTPField.Name.nodeListener, .nodePeer, .nodeReached] { fields[name] = nil }
     }
 }
 
 extension HTTPField.Name {
-    /// The listener by which a forwarded call came in.
+    /// The listener on which a forwarded call arrived.
     static let nodeListener = unchecked("Belfry-Node-Listener")
-    /// Who is at the other end of its connection.
+    /// The address at the other end of its connection.
     static let nodePeer = unchecked("Belfry-Node-Peer")
-    /// Which address that one reached.
+    /// The address of the relay that it reached.
     static let nodeReached = unchecked("Belfry-Node-Reached")
-    /// Says that the relay asked does not own the store, and has done nothing.
+    /// Says that the other relay does not own the store, and has done nothing.
     static let nodeDeclined = unchecked("Belfry-Node-Declined")
-    /// What is of one connection alone (RFC 9110, §7.6.1).
+    /// A field of a single connection (RFC 9110, §7.6.1).
     static let keepAlive = unchecked("Keep-Alive")
     static let proxyConnection = unchecked("Proxy-Connection")
 }

@@ -1,18 +1,18 @@
 import Synchronization
 
-/// Bounds how many calls for one store a relay has, so that a store without an owner, or whose
-/// owner says nothing, takes no connections that calls for other stores need.
+/// Limits how many calls for one store a relay handles.
 ///
-/// Concurrency: a lock around two numbers.
+/// So a store without an owner, or with an owner that does not answer, does not take the
+/// connections that calls for other stores need. Concurrency: a lock protects the two counts.
 final class CallPlaces: Sendable {
-    /// The most of each.
+    /// The maximum counts.
     struct Bounds: Sendable, Hashable {
-        /// Calls of which no answer has begun: those that are held long on purpose too.
+        /// Calls whose answer has not begun, including those that are held on purpose.
         let unanswered: Int
-        /// Those of them that wait until somebody owns the store.
+        /// Those of them that wait for an owner of the store.
         let waiting: Int
 
-        /// Shares of the connections that a relay may have: half of them, and a quarter.
+        /// Creates limits from the maximum number of connections: a half and a quarter of them.
         init(connections: Int) {
             unanswered = max(16, connections / 2)
             waiting = max(8, connections / 4)
@@ -24,7 +24,7 @@ final class CallPlaces: Sendable {
 
     init(_ bounds: Bounds) { self.bounds = bounds }
 
-    /// Takes a place for a call; says whether there was one.
+    /// Takes a place for a call; returns whether there was one.
     func take() -> Bool {
         counts.withLock { counts in
             guard counts.unanswered < bounds.unanswered else { return false }
@@ -35,7 +35,7 @@ final class CallPlaces: Sendable {
 
     func giveBack() { counts.withLock { $0.unanswered -= 1 } }
 
-    /// Lets a call wait; says whether it may.
+    /// Lets a call wait; returns whether it may.
     func beginWaiting() -> Bool {
         counts.withLock { counts in
             guard counts.waiting < bounds.waiting else { return false }
@@ -47,36 +47,36 @@ final class CallPlaces: Sendable {
     func endWaiting() { counts.withLock { $0.waiting -= 1 } }
 }
 
-/// The places that one call has; on its connection's event loop.
+/// The places of one call; they belong to its connection's event loop.
 struct CallPlace {
     private let places: CallPlaces?
     private var isTaken = false
     private var isWaiting = false
 
-    /// A call for a store; without bounds where the store is the only one.
+    /// Creates the places of a call, without limits if `places` is `nil`.
     init(_ places: CallPlaces?) { self.places = places }
 
-    /// Whether the call may go on.
+    /// Takes a place if the call has none; returns whether it has one now.
     mutating func take() -> Bool {
         guard let places, !isTaken else { return true }
         isTaken = places.take()
         return isTaken
     }
 
-    /// Whether it may wait for an owner.
+    /// Begins to wait for an owner; returns whether the call may.
     mutating func wait() -> Bool {
         guard let places, !isWaiting else { return true }
         isWaiting = places.beginWaiting()
         return isWaiting
     }
 
-    /// It waits no more.
+    /// Ends the waiting.
     mutating func goOn() {
         if isWaiting { places?.endWaiting() }
         isWaiting = false
     }
 
-    /// Its answer has begun, or it is over.
+    /// Returns the places, because the answer has begun or the call is over.
     mutating func giveBack() {
         goOn()
         if isTaken { places?.giveBack() }

@@ -2,33 +2,33 @@ import HTTPTypes
 import HummingbirdCore
 import RelayModel
 
-/// What a call is about, as far as its head says in whose store it is worked: a pure decision.
+/// What a call is about, which determines the store that handles it: a pure decision on its head.
 ///
-/// It reads a path as the router does, and names as the routes do, so that a call is handed to no
-/// other store than the one whose routes would find what it names.
+/// It splits a path and decodes names exactly as the router and the routes do. So a call is
+/// forwarded only to the store whose routes would find what it names.
 enum CallSubject: Sendable, Hashable {
-    /// Something of a container.
+    /// Something in a container.
     case container(ContainerKey)
-    /// A container that is to be made if there is none, in the shard that is named.
+    /// A container to be created if it does not exist, in this shard if one is named.
     case creation(ContainerKey, shard: String?)
-    /// What the store of this shard keeps.
+    /// The content of this shard's store.
     case shard(String)
-    /// What waits for a web courier whose URL was made in this shard.
+    /// The notifications of a web courier whose URL was made in this shard.
     case courier(shard: String)
-    /// What somebody asks for whose session of the console was begun in this shard.
+    /// A request in a session of the console that was begun in this shard.
     case session(shard: String)
-    /// Whatever the relay has that is asked.
+    /// Something that the relay itself answers.
     case relay
 
-    /// The first words of paths in which a container and its environment follow `1`.
+    /// The first parts of paths in which a container and its environment follow `1`.
     private static let ofContainers: Set<Substring> = [
         "changes", "database", "device", "live", "sign-in",
     ]
-    /// Administrative lists that a container may narrow.
+    /// Administrative lists that can be restricted to a container.
     private static let narrowed: Set<Substring> = ["deliveries", "receipts"]
 
-    /// Reads the head of a request that came to a listener; `isOperators` if administrative calls
-    /// are answered there.
+    /// Creates the subject from the head of a request; `isOperators` says whether the listener
+    /// answers administrative calls.
     init(of head: HTTPRequest, isOperators: Bool) {
         let target = head.path ?? ""
         let path = URI(target).path.split(separator: "/")
@@ -48,8 +48,8 @@ enum CallSubject: Sendable, Hashable {
 
     private static func administrative(_ path: [Substring], _ head: HTTPRequest) -> CallSubject {
         guard head.headerFields[.authorization] != nil else {
-            // A session of the console is known where it was begun; one begins anywhere, also where
-            // the shard of the one before has no owner.
+            // A console session is known only in the shard where it was begun. A new one can begin
+            // anywhere, even if the shard of the previous one has no owner.
             let begins = head.method == .post && path.count == 3 && path[2] == "session"
             guard !begins, let shard = ConsoleCookie.shard(of: head) else { return .relay }
             return .session(shard: shard)
@@ -64,7 +64,7 @@ enum CallSubject: Sendable, Hashable {
         return shard(target) ?? (narrowed.contains(path[2]) ? narrowing(target) : nil) ?? .relay
     }
 
-    /// The container that two parts of a path name, which the routes read likewise.
+    /// Returns the container that two parts of a path name, decoded as the routes do.
     private static func key(_ parts: ArraySlice<Substring>) -> ContainerKey? {
         let words = parts.prefix(2).map { QueryParameters.decodePath($0) }
         guard words.count == 2, let container = ContainerID(rawValue: words[0]),

@@ -2,18 +2,18 @@ import NIOSSL
 import StoragePostgreSQL
 import Synchronization
 
-/// Where the owner of a store is reached.
+/// The way to the owner of a store.
 struct OwnerRoute: Sendable {
-    /// What it says of itself.
+    /// The owner as it describes itself.
     ///
-    /// The number under which it owns the store does not tell it from another: after a failover to
-    /// a server that lacks a takeover it is given out anew.
+    /// The epoch does not identify an owner: after a failover to a server that lacks a takeover,
+    /// the same epoch is used again.
     let owner: StoreOwner
     let address: NodeAddress
-    /// What shows its pass.
+    /// The TLS context that shows the owner's pass.
     let security: NIOSSLContext
 
-    /// What it is called.
+    /// The owner's name.
     var name: String { owner.name }
 
     init(_ owner: StoreOwner, at address: NodeAddress, security: NIOSSLContext) {
@@ -22,9 +22,9 @@ struct OwnerRoute: Sendable {
         self.security = security
     }
 
-    /// The way to an owner.
+    /// Creates the way to an owner.
     ///
-    /// - Throws: ``NodePass/Unusable`` if what it says of itself cannot be used.
+    /// - Throws: ``NodePass/Unusable`` if the owner's address or pass cannot be used.
     init(to owner: StoreOwner, _ endpoint: StoreEndpoint) throws {
         guard let address = NodeAddress(endpoint.address) else {
             throw NodePass.Unusable(description: "the owner's address cannot be read")
@@ -33,21 +33,21 @@ struct OwnerRoute: Sendable {
     }
 }
 
-/// Who answers calls at a moment.
+/// The relay that answers calls at a moment.
 enum Answerer: Sendable {
     /// This relay.
     case here
     /// The relay that owns the store.
     case owner(OwnerRoute)
-    /// Nobody yet, and why.
+    /// No relay yet; the reason.
     case nobody(String)
-    /// Nobody any more: this relay ends.
+    /// No relay any more, because this one is ending.
     case ended
 }
 
-/// Says who answers calls, and tells when that changes.
+/// Knows which relay answers calls, and notifies listeners of changes.
 ///
-/// Concurrency: a lock around values; whoever listens is called after it.
+/// Concurrency: a lock protects the state; listeners are called after it is released.
 final class CurrentAnswerer: Sendable {
     private struct State {
         var answerer = Answerer.nobody("the relay starts")
@@ -59,13 +59,13 @@ final class CurrentAnswerer: Sendable {
 
     var answerer: Answerer { state.withLock { $0.answerer } }
 
-    /// The owner to whom calls are forwarded; `nil` if they are not.
+    /// The owner to which calls are forwarded; `nil` if they are not forwarded.
     var owner: StoreOwner? {
         guard case .owner(let route) = answerer else { return nil }
         return route.owner
     }
 
-    /// Says who answers from now on.
+    /// Sets who answers from now on.
     func post(_ answerer: Answerer) {
         let listeners = state.withLock { state in
             state.answerer = answerer
@@ -74,7 +74,7 @@ final class CurrentAnswerer: Sendable {
         for listener in listeners { listener() }
     }
 
-    /// Has `body` called at each change, until ``forget(_:)``.
+    /// Calls `body` at each change, until ``forget(_:)``.
     func listen(_ body: @escaping @Sendable () -> Void) -> UInt64 {
         state.withLock { state in
             state.last += 1
@@ -89,7 +89,7 @@ final class CurrentAnswerer: Sendable {
 
     // MARK: What the database says
 
-    /// Says to whom calls are handed from now on.
+    /// Notes the owner to which calls are forwarded from now on.
     func note(_ owner: StoreOwner) {
         if self.owner == owner { return }
         guard let endpoint = owner.endpoint else {
@@ -103,14 +103,15 @@ final class CurrentAnswerer: Sendable {
         }
     }
 
-    /// Says how it is with the store of another shard.
+    /// Notes the state of another shard's store.
     func note(_ state: ShardSight.State) {
         if case .ended = answerer { return }
         if case .owned(let owner) = state { return note(owner) }
         postNobody(state.obstacle ?? "")
     }
 
-    /// Says why it is not known for whom a call is; `nil` if it is by now, and is asked again here.
+    /// Notes why it is unknown which store a call belongs to; `nil` ends the doubt, and this relay
+    /// looks again.
     func note(doubt reason: String?) {
         switch (answerer, reason) {
         case (.ended, _), (.here, nil): break
@@ -119,7 +120,7 @@ final class CurrentAnswerer: Sendable {
         }
     }
 
-    /// Whoever waits is not woken for what it knows.
+    /// Listeners are not woken if nothing changed.
     private func postNobody(_ reason: String) {
         if case .nobody(let known) = answerer, known == reason { return }
         post(.nobody(reason))

@@ -1,14 +1,14 @@
 import Logging
 import Synchronization
 
-/// Says once what other relays of a store have set otherwise, and once that it is over.
+/// Logs once that other relays of a store have different settings, and once that they no longer do.
 final class DisagreementLog: Sendable {
     private let told = Mutex<Set<String>>([])
     private let logger: Logger
 
     init(_ logger: Logger) { self.logger = logger }
 
-    /// Takes what is so now, a sentence for each relay.
+    /// Takes the present differences, a sentence for each relay.
     func tell(_ sentences: [String]) {
         let (news, isOver) = told.withLock { told in
             let before = told

@@ -1,12 +1,10 @@
 import HTTPTypes
 
-/// How far a call is that is handed to the relay that owns the store: a pure decision over what
-/// happened.
+/// The state of a call that is forwarded to the relay that owns the store: a pure decision.
 ///
-/// What may have been worked, and changes something, is never sent again. What certainly was not,
-/// and what only asks, is sent again as long as all of it is here still, and somebody may own the
-/// store within the time that a call waits.
-/// Moments are durations since any fixed one.
+/// A call that may have been handled and changes something is never sent again. A call that
+/// certainly was not handled, or only reads, is sent again if all of it is still kept and there is
+/// time left to wait for an owner. Moments are durations since any fixed moment.
 struct ForwardedCall: Sendable, Hashable {
     /// What went wrong.
     enum Failure: Sendable, Hashable {
@@ -20,24 +18,24 @@ struct ForwardedCall: Sendable, Hashable {
         case ownerChanged
     }
 
-    /// What follows from it.
+    /// The consequence of a failure.
     enum Verdict: Sendable, Hashable {
-        /// It is tried again in a moment, or once the owner changes.
+        /// Retry after a pause, or once the owner changes.
         case retry
-        /// It is answered, with this status and reason.
+        /// Answer with this status and reason.
         case refuse(status: Int, String)
-        /// The answer has begun, and cannot be ended in order.
+        /// Cut the connection off, because the answer has begun and cannot be completed.
         case cut
     }
 
-    /// How much of a call is kept, so that it can be sent again to another relay.
+    /// How many bytes of a call are kept for a retry.
     static let mostKept = 16_384
 
-    /// When waiting for an owner ends.
+    /// The moment at which waiting for an owner ends.
     let deadline: Duration
-    /// Whether it may be worked twice: it only asks.
+    /// Whether it may be handled twice, because it only reads.
     private let isSafe: Bool
-    /// The bytes of the body that were sent.
+    /// The number of bytes of the body that were sent.
     private var bytes = 0
     /// Whether anything may have reached the owner.
     private(set) var hasBegun = false
@@ -51,31 +49,32 @@ struct ForwardedCall: Sendable, Hashable {
     /// The methods that change nothing (RFC 9110, §9.2.1).
     static let safeMethods: Set<HTTPRequest.Method> = [.get, .head, .options]
 
-    /// Whether all that was sent is kept still.
+    /// Whether everything that was sent is still kept.
     var isWhole: Bool { bytes <= Self.mostKept }
 
-    /// Whether a body of so many bytes is asked for before it is sent: a body that is not kept is
-    /// then sent only to somebody who takes it.
+    /// Returns whether the owner must accept a body of this length before it is sent.
+    ///
+    /// A body that is not kept is then sent only to a relay that takes it.
     static func asksFirst(length: Int?, isChunked: Bool) -> Bool {
         isChunked || length ?? 0 > mostKept
     }
 
-    /// Notes that the head goes out.
+    /// Notes that the head is sent.
     mutating func begin() { hasBegun = true }
 
-    /// Notes that a part of the body goes out.
+    /// Notes that a part of the body is sent.
     mutating func send(_ count: Int) { bytes += count }
 
-    /// Notes that all of it is to be sent once more.
+    /// Notes that everything is to be sent again.
     mutating func startOver() {
         hasBegun = false
         bytes = 0
     }
 
-    /// Notes that the answer has come that goes to the client.
+    /// Notes that the answer for the client has begun.
     mutating func answer() { isAnswered = true }
 
-    /// What follows from a failure at `now`.
+    /// Returns the consequence of a failure at `now`.
     func verdict(on failure: Failure, at now: Duration) -> Verdict {
         guard !isAnswered else { return .cut }
         guard !hasBegun || isSafe || failure == .declined else {

@@ -1,25 +1,26 @@
 import StoragePostgreSQL
 
-/// When the owner of a store hands it to the machine that should own it: a pure decision.
+/// Decides when the owner of a store hands it to the machine that should own it: a pure decision.
 ///
-/// Nothing is handed over while anything comes or goes, and by nobody who has not had the store for
-/// a while: a store that moves costs every client of it a moment.
+/// No store is handed over while relays come or go, nor soon after its owner took it, because a
+/// move interrupts all clients of the store for a moment.
 struct HandOverPatience: Sendable {
-    /// How patient it is.
+    /// The times of the decision.
     struct Settings: Sendable, Hashable {
-        /// How long all relays must have been as they are.
+        /// How long all relays must have been unchanged.
         var quiet = Duration.seconds(10)
-        /// How long the owner must have had the store: no store moves twice within that.
+        /// How long the owner must have had the store, so that no store moves twice within that
+        /// time.
         var tenure = Duration.seconds(60)
-        /// How old the last look at the relays may be.
+        /// The greatest age of the last look at the relays.
         var sight = Duration.seconds(5)
     }
 
-    /// What follows.
+    /// The decision.
     enum Verdict: Sendable, Hashable {
-        /// The store stays; and why none is moved at all, if that is so.
+        /// The store stays; the hindrance, if no store may be moved.
         case keep(hindrance: String?)
-        /// It is handed to this machine.
+        /// The store is handed to this machine.
         case handOver(to: String)
     }
 
@@ -29,23 +30,24 @@ struct HandOverPatience: Sendable {
     private var last = StoreCensus.Sight()
     private var seenAt = Duration.zero
     private var quietSince = Duration.zero
-    /// What follows from the last view, once it has stayed for a while.
+    /// The decision on the last view, which takes effect once the view has been unchanged for a
+    /// while.
     private var settled = Verdict.keep(hindrance: nil)
 
-    /// Decides about the store in `schema`, which a relay on `machine` owns from now on.
+    /// Creates the decision for the store in `schema`, which a relay on `machine` has just taken.
     init(of schema: String, on machine: String, _ settings: Settings = Settings()) {
         self.schema = schema
         self.machine = machine
         self.settings = settings
     }
 
-    /// What follows from the last look at the relays.
+    /// Returns the decision after the last look at the relays.
     ///
     /// - Parameters:
-    ///   - sight: What it found.
+    ///   - sight: The result of the look.
     ///   - isFollowing: Whether the log is followed; before that the store recovers.
-    ///   - moment: How long the store is owned.
-    /// - Returns: Whether the store stays.
+    ///   - moment: How long the store has been owned.
+    /// - Returns: Whether the store stays or is handed over.
     mutating func verdict(
         on sight: StoreCensus.Sight, isFollowing: Bool, at moment: Duration
     ) -> Verdict {

@@ -1,4 +1,4 @@
-/// Where a relay is reached by others: a host and a port.
+/// The address at which other relays reach one: a host and a port.
 struct NodeAddress: Sendable, Hashable, CustomStringConvertible {
     /// A name, or an address without brackets.
     let host: String
@@ -9,7 +9,7 @@ struct NodeAddress: Sendable, Hashable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `host:port`, of which an IPv6 host stands in brackets; `nil` if it is none.
+    /// Parses `host:port`, with brackets around an IPv6 address; `nil` if it is not valid.
     init?(_ text: String) {
         guard text.utf8.count <= 300, let colon = text.lastIndex(of: ":"),
             let port = Int(text[text.index(after: colon)...]), (1...65_535).contains(port)
@@ -18,7 +18,7 @@ struct NodeAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(host: host, port: port)
     }
 
-    /// A host as people write it, without its brackets; `nil` if it is none.
+    /// Returns a host without its brackets; `nil` if it is not valid.
     static func host(_ text: some StringProtocol) -> String? {
         let isInBrackets = text.hasPrefix("[") && text.hasSuffix("]")
         let plain = isInBrackets ? String(text.dropFirst().dropLast()) : String(text)

@@ -4,25 +4,25 @@ import NIOHTTPTypes
 import ServiceLifecycle
 import Synchronization
 
-/// How many calls of other relays are open, over all their connections.
+/// The number of open calls of other relays, over all their connections.
 final class NodeCalls: Sendable {
     private let count = Atomic<Int>(0)
 
-    /// Whether any is.
+    /// Whether there is any.
     var isAny: Bool { count.load(ordering: .acquiring) > 0 }
 
     func begin() { count.wrappingAdd(1, ordering: .acquiringAndReleasing) }
     func end() { count.wrappingSubtract(1, ordering: .acquiringAndReleasing) }
 }
 
-/// Ends a connection from another relay when this relay ends; one for each connection.
+/// Ends a connection from another relay when this relay ends; each connection has one.
 ///
-/// A call that is on its way to a connection which closes may have been worked, for all that the
-/// other relay knows, which has to refuse it then. So no connection closes before the other relay
-/// was told that nothing more is taken: in the head of the answer that is the last, or, where none
-/// is under way or its head has gone, in an informational answer to nothing. What comes after that
-/// is worked by nobody, and the other relay knows it; a former version, which takes such an answer
-/// for a word to go on, is told in the answer that it waits for.
+/// If a connection closes while a call is on its way, the other relay cannot know whether the call
+/// was handled, and has to refuse it. So no connection closes before the other relay was told that
+/// nothing more is taken. This is in the head of the last answer. If no answer is in progress, or
+/// its head was already sent, it is in an informational answer (199) that belongs to no request.
+/// Later requests are not handled, and the other relay knows that. An older version takes the 199
+/// for a permission to continue; it learns the truth from the answer to its call.
 final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -31,11 +31,13 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// How long the other relay has to close a connection that was given up.
     private static let patience = TimeAmount.milliseconds(750)
-    /// What gives it up; a relay that does not know it closes one on which it waits for nothing.
+    /// The informational answer that gives the connection up.
+    ///
+    /// A relay that does not know it closes a connection on which it waits for nothing.
     private static let leaving = HTTPResponse(
         status: HTTPResponse.Status(code: 199, reasonPhrase: "Leaving"),
         headerFields: [.nodeDeclined: "it takes nothing more here"])
-    /// What answers a call that was on its way by then.
+    /// The answer to a call that was on its way by then.
     private static let declining = HTTPResponse(
         status: .misdirectedRequest,
         headerFields: [
@@ -46,11 +48,11 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     private let calls: NodeCalls
     private var open = 0
     private var isEnding = false
-    /// Whether those behind are to be told of the end still.
+    /// Whether later handlers still have to be told of the end.
     private var owesEnd = false
-    /// Whether the head of the answer under way has gone, and did not say that it is the last.
+    /// Whether the head of the current answer was sent without saying that it is the last.
     private var isPlain = false
-    /// Whether the connection becomes another protocol's.
+    /// Whether the connection changes to another protocol.
     private var isUpgraded = false
     /// Whether the other relay was told that nothing more is taken.
     private var hasLeft = false
@@ -60,7 +62,7 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        // Where HTTP is taken off the connection, nothing else is heard of its end.
+        // If HTTP is removed from the connection, no other event tells of its end.
         context.channel.closeFuture.assumeIsolated().whenComplete { [self] _ in
             while open > 0 { finish() }
         }
@@ -78,14 +80,14 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // Nobody will work what has come, and none of it was answered.
+        // What arrived will not be handled, and nothing of it was answered.
         if event is TakenConnection.Dropped { return leave(context) }
         guard event is ChannelShouldQuiesceEvent else {
             return context.fireUserInboundEventTriggered(event)
         }
         guard !isEnding else { return }
         (isEnding, owesEnd) = (true, true)
-        // Those behind know of the call, and close the connection after its answer.
+        // Later handlers know the call, and close the connection after its answer.
         guard open == 0 else { return tellEnd() }
         leave(context)
         _ = context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [weak self] in
@@ -102,7 +104,7 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
         case .head(var head):
             isPlain = !isEnding
             guard isEnding else { break }
-            // Nobody is to send another call on its heels.
+            // The other relay must not send another call right after this one.
             head.headerFields[.connection] = "close"
             return context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body: break
@@ -115,7 +117,8 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
         context.write(data, promise: promise)
     }
 
-    /// Says that nothing is taken any more, and nothing was since the last whole answer.
+    /// Tells the other relay that nothing more is taken, and nothing was since the last complete
+    /// answer.
     private func leave(_ context: ChannelHandlerContext) {
         guard !hasLeft, !isUpgraded else { return }
         hasLeft = true
@@ -143,10 +146,10 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     }
 }
 
-/// The listener for other relays: an orderly end waits for the calls that are open there, and not
-/// for connections that are kept.
+/// The listener for other relays, whose orderly end waits for open calls but not for idle
+/// connections.
 final class NodeListener: Service {
-    /// How often it is looked whether calls are open still.
+    /// How often it checks for open calls.
     private static let look = Duration.milliseconds(5)
 
     private let listener: any Service
@@ -154,7 +157,7 @@ final class NodeListener: Service {
     private let clock: any Clock<Duration>
     private let serving = Mutex<Task<Void, any Error>?>(nil)
 
-    /// `listener` counts its calls in `calls`.
+    /// Creates the service around `listener`, which counts its calls in `calls`.
     init(_ listener: any Service, _ calls: NodeCalls, clock: any Clock<Duration>) {
         self.listener = listener
         self.calls = calls
@@ -175,6 +178,6 @@ final class NodeListener: Service {
         for await first in ends { return try first.get() }
     }
 
-    /// Returns once the connections that are kept have gone too.
+    /// Waits until the idle connections have closed too.
     func farewell() async { _ = await serving.withLock { $0 }?.result }
 }

@@ -4,31 +4,32 @@ import NIOSSL
 import SwiftASN1
 import X509
 
-/// By what the relays of one store know each other: a certificate with its private key.
+/// The certificate with its private key by which the relays of one store authenticate each other.
 ///
-/// Each relay draws its own at its start. While it owns the store, the pass lies with the lease,
-/// and whoever can read it there shows it to the owner, and knows the owner by it. So what is
-/// forwarded is encrypted and comes from a relay of the same store, whatever certificates clients
-/// are served with.
+/// Each relay makes its own when it starts. While it owns the store, its pass is stored with the
+/// lease. A relay that can read it there shows it to the owner, and recognises the owner by it. So
+/// forwarded calls are encrypted and come from a relay of the same store, whatever certificates the
+/// clients' listeners have.
 struct NodePass: Sendable {
-    /// The certificate and the key in PEM form; a secret.
+    /// The certificate and the key in PEM format; a secret.
     let text: String
     private let certificate: NIOSSLCertificate
     private let privateKey: NIOSSLPrivateKey
 
-    /// How long a text of another relay may be.
+    /// The maximum size of another relay's text, in bytes.
     private static let maximumBytes = 8192
-    /// A pass ends with its process, and needs no clock: from the beginning of time to the year
-    /// 9999 (RFC 5280, §4.1.2.5).
+    /// The validity of a pass, which ends with its process and needs no clock.
+    ///
+    /// It is from 1970 to the year 9999 (RFC 5280, §4.1.2.5).
     private static let validity =
         Date(timeIntervalSince1970: 0)...Date(timeIntervalSince1970: 253_402_300_799)
 
-    /// A pass could not be made, or read.
+    /// A pass could not be made or read.
     struct Unusable: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// Draws one; `randomBytes` are unpredictable.
+    /// Makes a pass; `randomBytes` must return unpredictable bytes.
     init(drawnFrom randomBytes: (Int) -> [UInt8]) throws {
         let key = try P256.Signing.PrivateKey(rawRepresentation: randomBytes(32))
         let name = try DistinguishedName { CommonName("Belfry relay") }
@@ -44,9 +45,9 @@ struct NodePass: Sendable {
             text: try certificate.serializeAsPEM().pemString + "\n" + key.pemRepresentation + "\n")
     }
 
-    /// Reads one.
+    /// Parses a pass.
     ///
-    /// - Throws: ``Unusable``; what it says has nothing of the text.
+    /// - Throws: ``Unusable``, whose description contains nothing of the text.
     init(text: String) throws(Unusable) {
         guard text.utf8.count <= Self.maximumBytes else {
             throw Unusable(description: "the pass of a relay is too long")
@@ -66,7 +67,7 @@ struct NodePass: Sendable {
         self.text = text
     }
 
-    /// The settings of a listener that lets in whoever shows this pass, and nobody else.
+    /// The TLS settings of a listener that accepts only clients with this pass.
     var listening: TLSConfiguration {
         var settings = TLSConfiguration.makeServerConfiguration(
             certificateChain: [.certificate(certificate)], privateKey: .privateKey(privateKey))
@@ -76,8 +77,10 @@ struct NodePass: Sendable {
         return settings
     }
 
-    /// What shows this pass, and asks nobody else than who has it too: names are of no use, since
-    /// nobody else has the key.
+    /// Creates the TLS context of a client that shows this pass, and accepts only a server that has
+    /// it too.
+    ///
+    /// Names are not verified, because no other process has the key.
     func asking() throws -> NIOSSLContext {
         var settings = TLSConfiguration.makeClientConfiguration()
         settings.minimumTLSVersion = .tlsv13

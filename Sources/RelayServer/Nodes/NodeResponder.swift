@@ -3,19 +3,19 @@ import Hummingbird
 import NIOCore
 import Synchronization
 
-/// Answers with the routes that hold at a moment: those of a relay that stands by, and then those
-/// of one that owns the store.
+/// Answers with routes that can be replaced: first those of a standby relay, then those of the
+/// owner.
 final class SwitchedResponder: HTTPResponder {
     typealias Routes = @Sendable (Request, RelayContext) async throws -> Response
 
-    /// A lock holds no bare function.
+    /// A struct, because a mutex cannot hold a function type directly.
     private struct Answering { let routes: Routes }
 
     private let state: Mutex<Answering>
 
     init(_ routes: @escaping Routes) { state = Mutex(Answering(routes: routes)) }
 
-    /// Answers with other routes from now on.
+    /// Replaces the routes.
     func change(to routes: @escaping Routes) {
         state.withLock { $0 = Answering(routes: routes) }
     }
@@ -25,18 +25,20 @@ final class SwitchedResponder: HTTPResponder {
     }
 }
 
-/// Answers the calls that other relays of the store hand on.
+/// Answers the calls that other relays of the store forward.
 ///
-/// Nothing is handed on from here, so that no call goes round between two relays each of which
-/// takes the other for the owner.
+/// It never forwards calls itself, so that no call goes round between two relays that take each
+/// other for the owner.
 struct NodeResponder: HTTPResponder {
-    /// What answers, by the names of the listeners.
+    /// The responders by the names of their listeners.
     let responders: [String: SwitchedResponder]
-    /// Whether this relay owns the store, and takes calls.
+    /// Whether this relay owns the store and takes calls.
     let isTaking: @Sendable () -> Bool
 
-    /// What answers calls that came to a listener elsewhere; a relay with one listener for clients
-    /// and operators answers all there.
+    /// Returns the responder for calls that arrived at a listener elsewhere.
+    ///
+    /// If a relay has one listener for clients and operators, that one answers administrative calls
+    /// too.
     func responder(of listener: String) -> SwitchedResponder? {
         responders[listener] ?? (listener == "admin" ? responders["http"] : nil)
     }
