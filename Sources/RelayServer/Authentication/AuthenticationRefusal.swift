@@ -1,38 +1,38 @@
 import ChangeSources
 package import RelayModel
 
-/// Why a request is not let in; it names the part that failed and never a secret.
+/// The reason why a request is not admitted; it names the part that failed, and never a secret.
 package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
-    /// There is no credential at all.
+    /// There are no credentials.
     case noCredentials
-    /// Credentials of two kinds that do not go together.
+    /// There are credentials of two kinds that must not be combined.
     case mixedCredentials
     /// The container has no such API token.
     case unknownAPIToken
     /// The API token or access key was revoked.
     case revokedKey(label: String)
-    /// A user is needed, and the request names none.
+    /// A user is needed, but the request identifies none.
     case userRequired(redirectURL: String)
-    /// The user token has ended.
+    /// The user token has expired, or its session has ended.
     case userTokenExpired(redirectURL: String)
     /// The user token is refused.
     case userToken(UserTokenRefusal)
-    /// The container does not say how user tokens are verified.
+    /// The container has no settings with which to verify user tokens.
     case noUserTokenSettings
     /// The server-to-server signature is refused.
     case signature(SignatureRefusal)
     /// The container has no such access key.
     case unknownBearerKey
-    /// `X-Belfry-User` is missing where a user is needed, or no possible name.
+    /// `X-Belfry-User` is missing although a user is needed, or its value is not a valid name.
     case badUserHeader(String)
-    /// The credential is good, but not for this.
+    /// The credential is valid, but does not allow this.
     case notAllowed(String)
     /// The administrative token is wrong or missing.
     case adminToken(String)
     /// The session of the console has ended.
     case adminSession(String)
 
-    /// Whether `error` refuses credentials that are wrong; to be asked to sign in is no fault.
+    /// Returns whether `error` refuses wrong credentials; a request to sign in does not count.
     static func isBehind(_ error: any Error) -> Bool {
         switch (error as? ExplainedRefusal)?.refusal ?? error as? AuthenticationRefusal {
         case .userRequired, .userTokenExpired, .notAllowed, .adminSession: false
@@ -41,8 +41,8 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
         }
     }
 
-    /// The answer: 401 for what is wrong, 421 where signing in would help, 403 for what is known
-    /// and may not.
+    /// The answer: 401 for wrong credentials, 421 if signing in would help, 403 for a valid
+    /// credential that lacks permission.
     package var apiError: APIError {
         switch self {
         case .noCredentials:
@@ -79,7 +79,7 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
     }
 }
 
-/// Credentials that are refused, of which the answer says more than elsewhere.
+/// A refusal of credentials whose answer says more than usual.
 struct ExplainedRefusal: AnsweredError, Sendable {
     let refusal: AuthenticationRefusal
     let apiError: APIError

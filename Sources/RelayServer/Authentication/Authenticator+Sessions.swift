@@ -2,29 +2,29 @@ import Crypto
 package import RelayModel
 package import Storage
 
-/// What is known of the session of a user token.
+/// The known state of a user token's session.
 package struct SessionStanding: Sendable, Hashable {
     /// The secret of the store's session tokens.
     package let secret: [UInt8]
     /// The ID of the token's session.
     package let id: UUIDBytes
-    /// The session; `nil` if it never began, or has been forgotten.
+    /// The session; `nil` if it never began, or was forgotten.
     package var session: UserSession?
-    /// How tokens of sessions name the keys by which the container's user tokens are verified.
+    /// The IDs, in the form of session tokens, of the keys that verify the container's user tokens.
     var keys: [[UInt8]] = []
 
-    /// Collects what is known.
+    /// Creates a standing from what is known.
     package init(secret: [UInt8], id: UUIDBytes, session: UserSession?) {
         self.secret = secret
         self.id = id
         self.session = session
     }
 
-    /// The session that a token belongs to, before anybody has believed it.
+    /// Returns the ID of the session of a token that is not verified yet.
     ///
-    /// A token of an identity provider names its session by the digest of what was signed, so that
-    /// it begins the same one whenever it comes, and signing out ends them together. The signature
-    /// itself is left out: an ECDSA signature has a second form, which anybody can compute.
+    /// For a token of an identity provider, it is a digest of the signed bytes. So the token always
+    /// belongs to the same session, and signing out ends all uses of it. The signature is left out,
+    /// because an ECDSA signature has a second valid form, which anyone can compute.
     package static func sessionID(of token: String) -> UUIDBytes? {
         if SessionToken.isOne(token) { return SessionToken(token)?.session }
         guard let parts = try? SplitToken(token) else { return nil }
@@ -33,9 +33,10 @@ package struct SessionStanding: Sendable, Hashable {
 }
 
 extension Authenticator {
-    /// The user whom a token names, be it the relay's own or an identity provider's.
+    /// Returns the user of a token, whether it is the relay's own or an identity provider's.
     ///
-    /// - Throws: ``AuthenticationRefusal``; what ended or was revoked asks for signing in again.
+    /// - Throws: ``AuthenticationRefusal``; a token that has expired or was revoked requires
+    ///   another sign-in.
     func user(of token: String, now: Timestamp) throws(AuthenticationRefusal) -> UserID {
         guard let userTokens = settings.userTokens else { throw .noUserTokenSettings }
         if SessionToken.isOne(token) { return try sessionUser(of: token, now: now) }
@@ -51,17 +52,17 @@ extension Authenticator {
             throw .userToken(
                 .claim(userTokens.userClaim, "is that of a server-to-server key: nobody's"))
         }
-        // Without knowing what became of its session no token counts.
+        // Without a known session no token is valid.
         guard let session, session.session?.revokedAt == nil else {
             throw .userTokenExpired(redirectURL: redirectURL)
         }
         return user
     }
 
-    /// Whether a name is that as which the servers with a key make records.
+    /// Returns whether a user name is the identity under which servers with a key create records.
     ///
-    /// It stands in these records, and an identity provider may let people choose their names: who
-    /// chose that one would be the creator of all of them.
+    /// The name is visible in those records, and an identity provider may let people choose their
+    /// names. A person with that name would be the creator of all of them.
     private func isOfKey(_ user: UserID) -> Bool {
         user.rawValue.utf8.first == UInt8(ascii: "_")
             && keys.contains { key in
@@ -70,8 +71,8 @@ extension Authenticator {
             }
     }
 
-    /// The identity provider's token of `request`, once its signature has been verified; `nil` if
-    /// `key` is none for users, or the request has no such token.
+    /// Returns the identity provider's token of `request` after verifying its signature; `nil` if
+    /// `key` does not admit users, or the request has no such token.
     ///
     /// - Throws: ``AuthenticationRefusal``.
     func verifiedToken(
@@ -88,7 +89,7 @@ extension Authenticator {
         }
     }
 
-    /// The signature of a text stays good for as long as the settings say the same.
+    /// Verifies a token, unless it was verified before under the same settings.
     private func verified(
         _ token: String, by userTokens: UserTokenSettings
     ) throws(UserTokenRefusal) -> VerifiedUserToken {
@@ -104,13 +105,13 @@ extension Authenticator {
         else { throw .userToken(.signature) }
         guard settings.sessions != nil, let known = session.session, known.revokedAt == nil,
             now < token.expiresAt, now < known.endsAt,
-            // Who has a key that was replaced could have begun sessions with it.
+            // A holder of a key that was replaced could have begun sessions with it.
             let key = token.key, session.keys.contains(key)
         else { throw .userTokenExpired(redirectURL: redirectURL) }
         return known.user
     }
 
-    /// The user token as CloudKit's clients send it.
+    /// Returns the user token in the parameters of CloudKit's clients.
     static func cloudKitUserToken(of request: RelayRequest) -> String? {
         let tokens = ["ckWebAuthToken", "ckSession"].compactMap { request.query[$0] }
         return tokens.first { !$0.isEmpty && $0 != "null" }

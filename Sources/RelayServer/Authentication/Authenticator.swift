@@ -1,23 +1,23 @@
 import RelayModel
 package import Storage
 
-/// Finds out who is calling: a pure decision over the request, the container's settings and keys.
+/// Determines the caller: a pure decision over the request, the container's settings and its keys.
 ///
-/// It reads no clock and no database: ``RelayRequest/receivedAt`` is the moment, and the shell
-/// fetched what is here.
+/// It reads neither the clock nor the database: the time is ``RelayRequest/receivedAt``, and the
+/// caller of this type has fetched the rest.
 package struct Authenticator: Sendable {
     /// The container's settings.
     let settings: ContainerSettings
     /// The container's keys, revoked ones included.
     let keys: [AccessKey]
-    /// Where users sign in.
+    /// The URL at which users sign in.
     let redirectURL: String
-    /// What is known of the session of the request's user token.
+    /// The known state of the session of the request's user token.
     var session: SessionStanding?
-    /// The identity provider's token whose signature has been verified before.
+    /// The identity provider's token, if its signature was verified before.
     var verified: VerifiedUserToken?
 
-    /// Decides for one container.
+    /// Creates an authenticator for one container.
     package init(
         settings: ContainerSettings, keys: [AccessKey], redirectURL: String,
         session: SessionStanding? = nil
@@ -28,7 +28,7 @@ package struct Authenticator: Sendable {
         self.session = session
     }
 
-    /// The caller of `request`, who was recognized by `key` and asks for `database`.
+    /// Returns the caller of `request`, whose key is `key`, for a call on `database`.
     ///
     /// - Throws: ``AuthenticationRefusal`` that names the part that failed.
     func caller(
@@ -38,10 +38,11 @@ package struct Authenticator: Sendable {
         return try caller(holding: key, request)
     }
 
-    /// The key with which `request` is made, as far as its head shows: a signature over the body is
-    /// not verified, and the user is not looked for.
+    /// Returns the key of `request`, as far as its head shows.
     ///
-    /// - Throws: ``AuthenticationRefusal`` for whoever would be refused whatever the body is.
+    /// A signature over the body is not verified, and the user is not determined.
+    ///
+    /// - Throws: ``AuthenticationRefusal`` for a request that would be refused with any body.
     func recognizeKey(
         of request: RelayRequest
     ) throws(AuthenticationRefusal) -> AccessKey {
@@ -80,7 +81,7 @@ package struct Authenticator: Sendable {
         }
     }
 
-    /// A server-to-server key is good for the public database only, as the key's own identity.
+    /// Verifies a server-to-server signature, which is valid only for the public database.
     private func verifySignature(
         of request: RelayRequest, database: DatabaseScope
     ) throws(AuthenticationRefusal) {
@@ -96,7 +97,7 @@ package struct Authenticator: Sendable {
         }
     }
 
-    /// Who makes `request` with `key`, be it the user of a token or one that a server names.
+    /// Returns the caller of `request` with `key`: the user of a token, or one that a server names.
     ///
     /// - Throws: ``AuthenticationRefusal``.
     func caller(
@@ -114,19 +115,20 @@ package struct Authenticator: Sendable {
         return Caller(container: settings.key, proof: proof, user: user)
     }
 
-    /// The user whose token a client sends along.
+    /// Returns the user whose token the client sent.
     private func signedInUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
         guard let token = Self.userToken(of: request) else { return nil }
         return try user(of: token, now: request.receivedAt)
     }
 
-    /// The user for whom a server says that it acts.
+    /// Returns the user for whom a server acts.
     private func namedUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
         guard let name = request.header("X-Belfry-User") else { return nil }
         guard !request.isRepeated("X-Belfry-User") else {
             throw .badUserHeader("is there twice")
         }
-        // What is no UTF-8 was read as U+FFFD, and many names as the same one.
+        // Bytes that are not UTF-8 were decoded as U+FFFD, so that different names would become
+        // equal.
         guard !name.unicodeScalars.contains("\u{FFFD}") else {
             throw .badUserHeader("its bytes are no UTF-8")
         }
@@ -136,7 +138,9 @@ package struct Authenticator: Sendable {
         return named
     }
 
-    /// Compares with every key of the kind, so that the time does not tell which one was near.
+    /// Returns the key with a secret.
+    ///
+    /// It compares the secret with every key of the kind, so that the time reveals nothing.
     private func key(_ kind: AccessKey.Kind, secret: String) -> AccessKey? {
         let verifier = Secrets.verifier(of: secret)
         var found: AccessKey?
@@ -149,12 +153,12 @@ package struct Authenticator: Sendable {
 
     // MARK: What the request brings
 
-    /// The container's API token, with which alone a user token counts.
+    /// Returns the container's API token, without which a user token is not valid.
     static func apiToken(of request: RelayRequest) -> String? {
         present(request.query["ckAPIToken"] ?? request.header("ckAPIToken"))
     }
 
-    /// The user token: CloudKit's parameter, or the header of everybody else.
+    /// Returns the user token: CloudKit's parameter, or the usual `Authorization` field.
     static func userToken(of request: RelayRequest) -> String? {
         present(request.query["ckWebAuthToken"]) ?? present(request.query["ckSession"])
             ?? bearer(request)
@@ -167,7 +171,8 @@ package struct Authenticator: Sendable {
         return present(String(value.dropFirst("bearer ".count).drop { $0 == " " }))
     }
 
-    /// CloudKit JS sends the literal `null` while nobody is signed in.
+    /// Returns a value that is not empty; CloudKit JS sends the text `null` while no user is signed
+    /// in.
     private static func present(_ value: String?) -> String? {
         guard let value, !value.isEmpty, value != "null" else { return nil }
         return value
@@ -175,9 +180,9 @@ package struct Authenticator: Sendable {
 }
 
 extension Caller {
-    /// The user on whose behalf the call is made, where one is needed.
+    /// Returns the user for whom the call is made, if one is needed.
     ///
-    /// - Throws: ``AuthenticationRefusal`` that says how to name one.
+    /// - Throws: ``AuthenticationRefusal`` that says how to name a user.
     func requiredUser(redirectURL: String) throws(AuthenticationRefusal) -> UserID {
         if let user { return user }
         switch proof {

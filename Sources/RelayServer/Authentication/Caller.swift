@@ -1,9 +1,9 @@
 import Crypto
 package import RelayModel
 
-/// Who is calling, as far as the credential says.
+/// The caller, as the credential identifies it.
 package struct Caller: Sendable, Hashable {
-    /// How the caller proved itself.
+    /// The kind of proof.
     package enum Proof: Sendable, Hashable {
         /// With the container's API token.
         case apiToken
@@ -13,15 +13,15 @@ package struct Caller: Sendable, Hashable {
         case bearerKey(id: String)
     }
 
-    /// The container and environment that the credential is good for.
+    /// The container and environment for which the credential is valid.
     package let container: ContainerKey
-    /// How the caller proved itself.
+    /// The caller's proof.
     package let proof: Proof
-    /// The user on whose behalf it calls; `nil` if the credential names none.
+    /// The user for whom it calls; `nil` if the credential identifies none.
     package let user: UserID?
 
-    /// The user as whom somebody acts who signs with a server-to-server key: the key's own
-    /// identity, which no device belongs to.
+    /// Returns the user that a server-to-server key acts as: the key's own identity, which has no
+    /// devices.
     package static func identity(ofKey id: String, container: ContainerKey) -> UserID {
         let digest = SHA256.hash(data: Array("serverToServer/\(container)/\(id)".utf8))
         guard let user = UserID(rawValue: "_" + Hexadecimal.encode(digest.prefix(16))) else {

@@ -2,25 +2,25 @@ import HTTPTypes
 import RelayModel
 import Storage
 
-/// Lets clients' calls in, and hands the callers to what answers them.
+/// Admits the calls of clients, and passes the callers to the routes.
 ///
-/// Who calls is judged as soon as the head of a request is there. Where a body follows it is judged
-/// again after that, because much may have happened while the body came; only then is a signature
-/// over the body verified and used, and a user token renewed. What cannot have changed meanwhile is
-/// not worked out twice: a token's own signature, and that the request was counted.
+/// The caller is judged as soon as a request's head is there. If a body follows, the caller is
+/// judged again after it, because much may have happened meanwhile. Only then is a signature over
+/// the body verified and used up, and a user token renewed. What cannot have changed is not
+/// repeated: the verification of a token's own signature, and the counting of the request.
 struct ClientAdmission: Sendable {
-    /// What answers a call that was let in.
+    /// Answers an admitted call.
     typealias Respond = @Sendable (RelayRequest, AdmittedCaller) async throws -> RelayAnswer
 
     let registry: any ContainerRegistry & AccessKeyRegistry & SessionRegistry
     let sessions: SessionService
     let turnstile: Turnstile
-    /// Where users sign in.
+    /// The URL at which users sign in.
     let signIn: SignInAddress
-    /// Parses long bodies, once it is known whose they are.
+    /// Parses long bodies, once the caller is known.
     let bodies: LongBodies
 
-    /// A client's call, for those who may make it.
+    /// Creates the route of a client's call, which only some callers may make.
     func route(
         _ method: String, _ path: String, for callers: CallerRule.Callers = .users,
         in databases: CallerRule.Databases = .ofPath,
@@ -36,15 +36,16 @@ struct ClientAdmission: Sendable {
             admit: { head in try await recognize(head, rule, respond) })
     }
 
-    /// Who stands behind the head of a request that is not answered by itself: a connection's.
+    /// Returns the caller of a request that is only a head, such as one that opens a long
+    /// connection.
     ///
-    /// It counts as a request of the user, unless it has been counted.
+    /// It counts as a request of the user, unless it was counted before.
     ///
-    /// - Throws: As a call does that anybody may make whom the container knows.
+    /// - Throws: The errors of a call that every caller known to the container may make.
     func admit(
         _ request: RelayRequest, isCounted: Bool = false
     ) async throws -> HeadAdmission {
-        // As little as can be: whoever comes keeps it while it waits, with ten thousand others.
+        // The result is kept small, because ten thousand waiting connections may each keep one.
         var judge = try await authenticator(of: request)
         let key = try judge.recognizeKey(of: request)
         judge.session = try await sessions.standing(of: request, in: judge.settings)
@@ -62,10 +63,11 @@ struct ClientAdmission: Sendable {
 
     // MARK: The head
 
-    /// The key with which a request is made, and its container, as far as the head shows: nothing
-    /// that is signed is verified.
+    /// Returns the key of a request and its container, as far as the head shows; no signature is
+    /// verified.
     ///
-    /// - Throws: 404 for an unknown container, ``AuthenticationRefusal`` for an unknown key.
+    /// - Throws: The error 404 for an unknown container, and ``AuthenticationRefusal`` for an
+    ///   unknown key.
     func recognizeKey(
         of head: RelayRequest
     ) async throws -> (container: ContainerSettings, key: AccessKey) {
@@ -73,29 +75,30 @@ struct ClientAdmission: Sendable {
         return (judge.settings, try judge.recognizeKey(of: head))
     }
 
-    /// What the head of a request told.
+    /// What the head of a request has shown.
     private struct Known: Sendable {
         var judge: Authenticator
         let key: AccessKey
-        /// Whether the request was counted as its user's.
+        /// Whether the request was counted for its user.
         var isCounted = false
     }
 
-    /// Looks whether somebody makes the call whom the container knows, and who may make it, as far
-    /// as that shows before the body is read.
+    /// Checks, as far as possible before the body is read, that the caller is known to the
+    /// container and may make the call.
     ///
-    /// - Throws: 404 for an unknown container, ``AuthenticationRefusal`` for everything else.
+    /// - Throws: The error 404 for an unknown container, and ``AuthenticationRefusal`` for
+    ///   everything else.
     private func recognize(
         _ head: RelayRequest, _ rule: CallerRule, _ respond: @escaping Respond
     ) async throws -> RelayRoute.Admission {
-        // For an unknown key no session is looked up.
+        // No session is looked up for an unknown key.
         let judge = try await authenticator(of: head)
         let key = try judge.recognizeKey(of: head)
-        // Without a body there is nothing to spare, and the call itself asks for all.
+        // Without a body there is nothing to save, because the call itself checks everything.
         let known =
             head.announcesBody
             ? try await judgeUser(of: head, rule, judge, key) : Known(judge: judge, key: key)
-        // Who signs has proven nothing yet: nobody else must use up what is the key's.
+        // A signature is not verified yet, so the request must not count against the key's limit.
         return RelayRoute.Admission(
             container: judge.settings, key: key.kind == .serverToServer ? nil : key.id,
             who: key.kind.rawValue
@@ -114,7 +117,7 @@ struct ClientAdmission: Sendable {
         if rule.needsUser(of: head) {
             _ = try caller.requiredUser(redirectURL: known.judge.redirectURL)
         }
-        // Who signs has proven nothing yet: nobody else must use up what is theirs.
+        // A signature is not verified yet, so the request must not count against the user's limit.
         if known.key.kind != .serverToServer {
             try count(caller, of: known.judge.settings)
             known.isCounted = true
@@ -156,7 +159,7 @@ struct ClientAdmission: Sendable {
             over: token ?? Authenticator.cloudKitUserToken(of: request), to: request)
     }
 
-    /// What is known of the caller by now.
+    /// Returns the present state of the caller's credentials.
     private func current(
         _ known: Known, _ request: RelayRequest
     ) async throws -> (Authenticator, AccessKey) {
@@ -172,10 +175,10 @@ struct ClientAdmission: Sendable {
         return (judge, key)
     }
 
-    /// Collects what the store knows of the container that the request names.
+    /// Reads the settings and keys of the container that the request names.
     private func authenticator(of request: RelayRequest) async throws -> Authenticator {
         let settings = try await registry.settings(in: request)
-        // Whoever signs in is to come back to the page that asks.
+        // After signing in, the user returns to the page that made the request.
         return Authenticator(
             settings: settings, keys: try await registry.accessKeys(of: settings.key),
             redirectURL: signIn.url(of: settings.key, origin: request.header("Origin")))
@@ -188,8 +191,9 @@ struct ClientAdmission: Sendable {
         try turnstile.use(user: user, of: container)
     }
 
-    /// Lets a signature count once where something may be changed: whoever copied a request could
-    /// otherwise have it carried out again for as long as its date is good.
+    /// Accepts a signature only once for a call that may change something.
+    ///
+    /// Otherwise a copied request could be sent again for as long as its date is valid.
     private func useSignature(
         of request: RelayRequest, _ container: ContainerKey
     ) async throws {
@@ -201,87 +205,87 @@ struct ClientAdmission: Sendable {
     }
 }
 
-/// Who stands behind a connection.
+/// The admitted caller of a connection.
 struct HeadAdmission: Sendable {
     let caller: AdmittedCaller
     let key: AccessKey
     /// The user's next token.
     let token: String?
-    /// The session of the one that came.
+    /// The session of the token in the request.
     let session: UUIDBytes?
 }
 
-/// Who may make a call, and in which database.
+/// The rule of who may make a call, and in which database.
 struct CallerRule: Sendable, Hashable {
-    /// Who may call.
+    /// The admitted callers.
     enum Callers: Sendable, Hashable {
-        /// Those whom the container knows.
+        /// Every caller that the container knows.
         case known
-        /// Those of them as whom a user acts.
+        /// Callers that act for a user.
         case users
-        /// The same, except in the public database, where anybody may act who is known.
+        /// Callers that act for a user; in the public database, every known caller.
         case owners
     }
 
-    /// The database that a call is about.
+    /// The database of a call.
     enum Databases: Sendable, Hashable {
-        /// The one that its path names; the public one if it names none.
+        /// The one in the path, or the public one if the path has none.
         case ofPath
-        /// The public one, whatever its path says.
+        /// The public one, whatever the path says.
         case onlyPublic
     }
 
-    /// What becomes of a user token.
+    /// What happens to the user token.
     enum Tokens: Sendable, Hashable {
-        /// The answer takes the next one along.
+        /// The answer contains the next one.
         case renewed
-        /// It ends with the call.
+        /// The call ends it.
         case ended
     }
 
     let callers: Callers
     let databases: Databases
     let tokens: Tokens
-    /// What the call does.
+    /// The effect of the call.
     let effect: RelayRoute.Effect
 
-    /// Whether a user is needed for `request`.
+    /// Returns whether `request` needs a user.
     func needsUser(of request: RelayRequest) -> Bool {
         switch callers {
         case .known: false
         case .users: true
         case .owners:
-            // A word that is no database is refused as that.
+            // Any other word is refused as an unknown database.
             ["private", "shared"].contains(request.parameters["database"])
         }
     }
 
-    /// The database of `request`.
+    /// Returns the database of `request`.
     ///
-    /// - Throws: 400 if there is no such database.
+    /// - Throws: The error 400 if there is no such database.
     func database(of request: RelayRequest) throws(APIError) -> DatabaseScope {
         guard databases == .ofPath, request.parameters["database"] != nil else { return .public }
         return try request.choice("database")
     }
 }
 
-/// A client's call that was let in.
+/// An admitted call of a client.
 struct AdmittedCaller: Sendable {
-    /// The settings of the container that the call is for.
+    /// The settings of the call's container.
     let settings: ContainerSettings
-    /// The database that it is for.
+    /// The database of the call.
     let database: DatabaseScope
-    /// Who makes it.
+    /// The caller.
     let caller: Caller
-    /// Where the user signs in, who is to come back to the page that asks.
+    /// The URL at which the user signs in, and then returns to the page that made the request.
     let redirectURL: String
 
-    /// The user on whose behalf the call is made.
+    /// Returns the user for whom the call is made.
     func user() throws(AuthenticationRefusal) -> UserID {
         try caller.requiredUser(redirectURL: redirectURL)
     }
 
-    /// Who it is whose turn to read has to come.
+    /// The party in whose turn the call reads.
     var party: QueryParty {
         guard caller.proof == .apiToken else { return .server }
         return caller.user.map { .user($0) } ?? .strangers
@@ -289,9 +293,9 @@ struct AdmittedCaller: Sendable {
 }
 
 extension ContainerRegistry {
-    /// The settings of a container.
+    /// Returns the settings of a container.
     ///
-    /// - Throws: 404 if it is unknown.
+    /// - Throws: The error 404 if it is unknown.
     func settings(of key: ContainerKey) async throws -> ContainerSettings {
         guard let settings = try await container(key) else {
             throw APIError(
@@ -301,24 +305,26 @@ extension ContainerRegistry {
         return settings
     }
 
-    /// The settings of the container that the path names.
+    /// Returns the settings of the container that the path names.
     ///
-    /// - Throws: 404 if it is unknown.
+    /// - Throws: The error 404 if it is unknown.
     func settings(in request: RelayRequest) async throws -> ContainerSettings {
         try await settings(of: request.containerKey())
     }
 
-    /// The key of the container that the path names.
+    /// Returns the key of the container that the path names.
     ///
-    /// - Throws: 404 if it is unknown.
+    /// - Throws: The error 404 if it is unknown.
     func key(in request: RelayRequest) async throws -> ContainerKey {
         try await settings(in: request).key
     }
 }
 
 extension RelayAnswer {
-    /// Hands clients a user token for the next request, as CloudKit's expect: a fresh one of the
-    /// session, or, where the container has no sessions, theirs back.
+    /// Adds a user token for the next request, which CloudKit's clients expect.
+    ///
+    /// It is a new token of the session; if the container has no sessions, it is the client's own
+    /// token.
     func handing(over token: String?, to request: RelayRequest) -> RelayAnswer {
         guard let token, token.utf8.allSatisfy({ 0x21...0x7E ~= $0 }) else { return self }
         var answer = self

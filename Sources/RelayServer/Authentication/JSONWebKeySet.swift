@@ -2,20 +2,20 @@ import Crypto
 import CryptoExtras
 import RelayModel
 
-/// The public keys of an identity provider (RFC 7517), those that can verify user tokens.
+/// The public keys of an identity provider (RFC 7517) that can verify user tokens.
 package struct JSONWebKeySet: Sendable {
     /// One usable public key.
     struct Key: Sendable {
-        /// The `kid`.
+        /// The key's `kid`.
         let id: String?
-        /// The one algorithm that this key verifies: its kind decides, not the token.
+        /// The only algorithm that this key verifies; the key's kind decides it, and not the token.
         let algorithm: String
         let material: Material
-        /// What tells it from others: ``identity(of:)``.
+        /// The identity of the key: ``identity(of:)``.
         let identity: [UInt8]
     }
 
-    /// What a signature is verified with.
+    /// The key material that verifies a signature.
     enum Material: Sendable {
         case rsa(_RSA.Signing.PublicKey)
         case p256(P256.Signing.PublicKey)
@@ -25,9 +25,9 @@ package struct JSONWebKeySet: Sendable {
     /// The usable keys.
     let keys: [Key]
 
-    /// Reads a key set; keys of other kinds and uses are passed over, as RFC 7517 §5 asks.
+    /// Parses a key set; keys of other kinds and uses are ignored, as RFC 7517 §5 requires.
     ///
-    /// - Throws: ``UserTokenRefusal/keySet(_:)`` if it is no key set, or no key in it is usable.
+    /// - Throws: ``UserTokenRefusal/keySet(_:)`` if it is not a key set, or contains no usable key.
     package init(text: String) throws(UserTokenRefusal) {
         guard let json = try? JSONValue(parsing: text), case .object(let object) = json,
             case .array(let elements)? = object["keys"]
@@ -39,14 +39,13 @@ package struct JSONWebKeySet: Sendable {
     }
 }
 
-// Identity providers publish public keys alone; libraries that make keys write both parts, and
-// whoever takes the wrong file would have it shown to everybody who may read the settings.
+// Identity providers publish only public keys, but libraries that generate keys write both parts.
+// With the wrong file, the private key would be shown to everyone who may read the settings.
 extension JSONWebKeySet {
-    /// The members that only a key's owner has (RFC 7518, §6.2.2, §6.3.2 and §6.4.1; RFC 8037, §2).
+    /// The members that only a private key has (RFC 7518, §6.2.2, §6.3.2 and §6.4.1; RFC 8037, §2).
     private static let secretMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
 
-    /// The first member of a key set that only a key's owner has, by its place; `nil` if there is
-    /// none, as in a set of public keys.
+    /// Returns the place of the first private member in a key set; `nil` if all keys are public.
     static func secretMember(of text: String) -> String? {
         guard let elements = elements(of: text) else { return nil }
         for (index, element) in elements.enumerated() {
@@ -58,7 +57,9 @@ extension JSONWebKeySet {
         return nil
     }
 
-    /// A key set as it is shown: one that was saved before secret members were refused may have
+    /// Returns a key set for display.
+    ///
+    /// Private members are hidden, because a set that was saved before they were refused may have
     /// some.
     static func shown(_ text: String) -> JSONValue? {
         guard let json = try? JSONValue(parsing: text), case .object(var object) = json,
@@ -73,7 +74,7 @@ extension JSONWebKeySet {
         return .object(object)
     }
 
-    /// What tells the keys of a set from others.
+    /// Returns the identities of the keys in a set.
     static func identities(of text: String) -> [[UInt8]] {
         (elements(of: text) ?? []).compactMap { element in
             guard case .object(let key) = element else { return nil }
@@ -103,10 +104,10 @@ extension JSONWebKeySet.Key {
         self.identity = identity
     }
 
-    /// What tells a key of a set from others, whatever its name is: its kind and its numbers.
+    /// Returns the identity of a key: its kind and its numbers, without its name.
     ///
-    /// Whether it is usable is not looked at, as that takes much longer; `nil` is one of a kind
-    /// that verifies nothing here.
+    /// It does not check whether the key is usable, because that takes much longer. It is `nil` for
+    /// a kind that verifies nothing here.
     static func identity(of object: JSONObject) -> [UInt8]? {
         let kind: String
         let members: [String]
@@ -149,7 +150,7 @@ extension JSONWebKeySet.Key {
         return Base64.decode(text)
     }
 
-    /// Whether the token's signature was made with this key.
+    /// Returns whether the token's signature was made with this key.
     func verifies(_ token: SplitToken) -> Bool {
         switch material {
         case .rsa(let key):

@@ -1,20 +1,21 @@
 package import RelayModel
 
-/// A right that counts no more as it was, so that whoever is connected by it has to go.
+/// A right that was revoked or changed, so that connections based on it must be closed.
 package enum Revocation: Sendable, Hashable {
-    /// A user's session, which was signed out.
+    /// One session of a user, which was signed out.
     case session(UUIDBytes, ContainerKey)
     /// All sessions of a user.
     case sessions(UserID, ContainerKey)
     /// An access key.
     case key(String, ContainerKey)
-    /// What a container's user tokens are verified by, the keys above all; whose token still counts
-    /// may come again.
+    /// The settings that verify a container's user tokens, above all the keys.
+    ///
+    /// A client whose token is still valid may connect again.
     case userKeys(ContainerKey)
-    /// What the schema of a container lets clients see; they may come again.
+    /// The part of a container's schema that decides what clients may see; they may connect again.
     case schema(ContainerKey)
 
-    /// Why, for whoever has to go.
+    /// The reason that clients are told.
     var reason: String {
         switch self {
         case .session: "the user has signed out"

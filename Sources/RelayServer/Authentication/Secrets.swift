@@ -1,14 +1,14 @@
 import Crypto
 import RelayModel
 
-/// What is kept of secrets, and how they are compared.
+/// Computes and compares the verifiers of secrets.
 package enum Secrets {
-    /// SHA-256 of a secret in hexadecimal digits: what the registry keeps.
+    /// Returns the SHA-256 digest of a secret in hexadecimal digits, which the registry stores.
     package static func verifier(of secret: String) -> String {
         Hexadecimal.encode(SHA256.hash(data: Array(secret.utf8)))
     }
 
-    /// Whether `secret` is the one that `verifier` was made of; the time tells nothing.
+    /// Returns whether `verifier` was made from `secret`, in constant time.
     package static func matches(_ secret: String, verifier: String) -> Bool {
         ConstantTime.equal(self.verifier(of: secret).utf8, verifier.utf8)
     }

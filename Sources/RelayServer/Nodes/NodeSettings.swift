@@ -1,48 +1,51 @@
 import StoragePostgreSQL
 
-/// How relays of one store reach each other.
+/// The settings of how relays of one store reach each other.
 struct NodeSettings: Sendable, Hashable {
-    /// The name under which others reach a relay.
+    /// The address under which other relays reach this one.
     enum Advertised: Sendable, Hashable {
-        /// The address by which it reaches the database.
+        /// The address of this machine from which it reaches the database.
         case own
-        /// None: it hands nothing on, and is handed nothing.
+        /// No address: the relay forwards no calls, and takes none.
         case none
-        /// A host, and a port if it is another than the one it listens at.
+        /// A host, and a port if it differs from the one on which it listens.
         case host(String, port: Int?)
     }
 
-    /// What people call a relay; `nil` for its machine and the port of its clients.
+    /// The relay's name in messages; `nil` for its machine and the port for clients.
     var name: String?
     var advertised = Advertised.own
-    /// The address of the listener, if it is not the advertised one.
+    /// The address on which the relay listens, if it is not the advertised one.
     var host: String?
-    /// Its port; 0 for the advertised one, or a free one.
+    /// Its port; 0 for the advertised port, or for any free one.
     var port = 0
     /// How long a call waits while no relay owns the store.
     var patience = Duration.seconds(10)
-    /// Whether a relay that stands by has the state of the store in memory.
+    /// Whether a standby relay keeps the state of the store in memory.
     var isWarm = true
-    /// The schemas of all shards of the service, each a store; empty for one store alone.
+    /// The schemas of all shards of the service, each of which is a store; empty if there is only
+    /// one store.
     var schemas: [String] = []
-    /// The machine on which a relay runs; `nil` for what the machine is called.
+    /// The name of the relay's machine; `nil` for the machine's host name.
     var machine: String?
     /// Whether a store is handed to the machine that should own it.
     var isBalancing = true
-    /// When it is handed over.
+    /// The times of a hand-over.
     var handOver = HandOverPatience.Settings()
 
     /// Whether the stores of several shards are spread over machines.
     var isSpreading: Bool { isBalancing && schemas.count > 1 }
 
-    /// Whether there are other shards than the own one.
+    /// Whether there are other shards than the relay's own.
     var isSharded: Bool { schemas.count > 1 }
 
-    /// How many shards a service may have: each relay looks at all of them four times a second.
+    /// The maximum number of shards of a service: each relay looks at all of them four times a
+    /// second.
     static let mostSchemas = 64
 
-    /// What is wrong with ``schemas`` of a relay whose own store is in `own`; `url` is where the
-    /// database is.
+    /// Returns what is wrong with ``schemas`` for a relay whose own schema is `own`.
+    ///
+    /// `url` is the configured URL of the database.
     func problems(of own: String, at url: String?) -> [String] {
         guard !schemas.isEmpty else { return [] }
         var problems: [String] = []
@@ -76,19 +79,19 @@ struct NodeSettings: Sendable, Hashable {
         return problems
     }
 
-    /// What ``advertise(_:)`` takes.
+    /// The values that ``advertise(_:)`` accepts, for messages.
     static let rule = "auto, none, a host, or a host and a port, as relay-a.example:8092"
 
-    /// What a name may be.
+    /// The rule for names, for messages.
     static let nameRule = "1 to 100 visible characters of ASCII"
 
-    /// Takes a name as it is configured, and says what is wrong with it.
+    /// Sets the name from the configuration; returns what is wrong with it.
     mutating func call(_ text: String) -> [String] {
         name = text
         return Self.isName(text) ? [] : ["nodes.name: must be \(Self.nameRule)"]
     }
 
-    /// Takes the name of the machine as it is configured, and says what is wrong with it.
+    /// Sets the name of the machine from the configuration; returns what is wrong with it.
     mutating func stand(on text: String) -> [String] {
         machine = text
         return Self.isName(text) ? [] : ["nodes.machine: must be \(Self.nameRule)"]
@@ -98,12 +101,12 @@ struct NodeSettings: Sendable, Hashable {
         text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } && text.utf8.count <= 100
     }
 
-    /// What a relay is called whose clients come to a port of a machine.
+    /// Returns the name of a relay on `machine` whose clients connect to `port`.
     ///
-    /// The machine's name alone is that of every relay on it.
+    /// The machine's name alone would be that of every relay on it.
     func named(on machine: String, port: Int) -> String { name ?? "\(machine):\(port)" }
 
-    /// Takes an address as it is configured, and says what is wrong with it.
+    /// Sets the advertised address from the configuration; returns what is wrong with it.
     mutating func advertise(_ text: String) -> [String] {
         switch text {
         case "auto": advertised = .own
@@ -120,7 +123,8 @@ struct NodeSettings: Sendable, Hashable {
         return []
     }
 
-    /// Where to listen, on a machine that reaches the database from `own`; `nil` for nowhere.
+    /// Returns where to listen on a machine that reaches the database from `own`; `nil` for
+    /// nowhere.
     func listening(on own: String) -> NodeAddress? {
         switch advertised {
         case .none: nil
@@ -132,7 +136,7 @@ struct NodeSettings: Sendable, Hashable {
         }
     }
 
-    /// What others are told, once the listener has its port.
+    /// Returns the address for other relays, once the listener has its port.
     func endpoint(on own: String, port: Int) -> NodeAddress {
         switch advertised {
         case .own, .none: NodeAddress(host: own, port: port)

@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTPTypes
 import NIOPosix
 
-/// Asks the owner of the store whether it can serve, in the way in which calls are handed to it.
+/// Asks the owner of the store whether it can serve, over the path of forwarded calls.
 final class OwnerProbe: UpstreamUser {
     /// How long an answer may take.
     private static let patience = TimeAmount.seconds(2)
@@ -13,9 +13,9 @@ final class OwnerProbe: UpstreamUser {
 
     private init(_ promise: EventLoopPromise<Int>) { self.promise = promise }
 
-    /// The status of the owner's `/readyz`.
+    /// Returns the status of the owner's `/readyz`.
     ///
-    /// - Throws: If it cannot be reached, or does not answer in time.
+    /// - Throws: An error if the owner cannot be reached or does not answer in time.
     static func status(of route: OwnerRoute, by forwarding: CallForwarding) async throws -> Int {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let promise = loop.makePromise(of: Int.self)
@@ -59,7 +59,7 @@ final class OwnerProbe: UpstreamUser {
         switch part {
         case .head(let head):
             status = head.status.code
-            // It ends, and says so on a connection that was kept.
+            // The owner is ending, and says so on a connection that was kept.
             if head.status.kind == .informational { promise.succeed(421) }
         case .body: break
         case .end: if let status { promise.succeed(status) }

@@ -6,33 +6,33 @@ import RelayModel
 import StoragePostgreSQL
 import Synchronization
 
-/// Knows the shards of the service, and hands calls to the owners of other stores than the own.
+/// Knows the shards of the service, and the way of calls to the owners of other stores.
 ///
-/// Concurrency: one task takes what is seen; calls ask under a lock, for a look into a table.
+/// Concurrency: one task takes in new sights. Calls are looked up under a lock.
 final class ShardDirectory: Sendable {
     private struct State {
         var map: ShardMap
-        /// When each shard was seen last.
+        /// When each shard was last seen.
         var seen: [String: Stopwatch] = [:]
-        /// Why the database could not be asked last, and the conflicts that were told.
+        /// Why the last look failed, and the conflicts that were logged.
         var blindness: String?
         var conflicts: [String] = []
     }
 
-    /// How often all shards are looked at: what changes is known everywhere within twice as long.
+    /// How often all shards are looked at; every relay knows of a change within twice this time.
     private static let pause = Duration.milliseconds(250)
 
     private let own: String
-    /// How calls get to the other shards.
+    /// The ways of calls to the other shards.
     private let ways: [String: CallForwarding]
-    /// Where calls wait as long as nobody knows to which shard they go.
+    /// The way of calls that wait because their shard is unknown.
     private let doubt: CallForwarding
     private let state: Mutex<State>
     private let meter: ShardMeter
     private let clock: any Clock<Duration>
     private let logger: Logger
 
-    /// `way` makes what hands calls to the owner of one store.
+    /// Creates a directory; `way` makes what forwards calls to the owner of one store.
     init(
         own: String, schemas: [String], clock: any Clock<Duration>, logger: Logger,
         metrics: any MetricsFactory,
@@ -50,8 +50,8 @@ final class ShardDirectory: Sendable {
 
     // MARK: For calls
 
-    /// How a call gets to the owner of another store, or waits until it is known which that is;
-    /// `nil` if it is for the own one.
+    /// Returns how a call gets to the owner of another store, or waits until that store is known;
+    /// `nil` if the call is for the relay's own store.
     func way(of head: HTTPRequest, isOperators: Bool) -> CallForwarding? {
         let subject = CallSubject(of: head, isOperators: isOperators)
         if subject == .relay { return nil }
@@ -60,7 +60,7 @@ final class ShardDirectory: Sendable {
         return map.other(for: subject).flatMap { ways[$0] }
     }
 
-    /// What is known of each shard.
+    /// The known state of each shard.
     var standings: [ShardStanding] {
         let (map, seen) = state.withLock { ($0.map, $0.seen) }
         return map.schemas.map { schema in
@@ -80,14 +80,14 @@ final class ShardDirectory: Sendable {
         }
     }
 
-    /// The containers of other shards.
+    /// The known containers of other shards.
     var elsewhere: [(schema: String, keys: [ContainerKey])] {
         state.withLock { $0.map }.elsewhere
     }
 
     // MARK: What is seen
 
-    /// Looks at the shards again and again, until the task is cancelled.
+    /// Looks at the shards repeatedly, until the task is cancelled.
     func watch(by watch: ShardWatch) async {
         while !Task.isCancelled {
             do {
@@ -100,11 +100,12 @@ final class ShardDirectory: Sendable {
         }
     }
 
-    /// Takes what was just seen.
+    /// Takes in what was just seen.
     func note(_ sights: [ShardSight]) {
         let sight = clock.measureStart()
         let map = state.withLock { $0.map }.taking(sights)
-        // Whom the map has wait must be able to, and is not given back before it knows more.
+        // Before calls see the new map, doubtful ones must be able to wait, and they are released
+        // only afterwards.
         if let reason = map.doubt { doubt.current.note(doubt: reason) }
         let (news, wasBlind) = state.withLock { state in
             let news = map.conflicts.filter { !state.conflicts.contains($0) }
@@ -122,7 +123,8 @@ final class ShardDirectory: Sendable {
         if wasBlind { logger.info("looks at the shards again") }
     }
 
-    /// What was known holds on while the database is away: owners may reach it.
+    /// Notes that a look failed; the last known state stays valid, because owners may still reach
+    /// the database.
     private func noteBlindness(_ reason: String) {
         let isNews = state.withLock { state in
             defer { state.blindness = reason }
@@ -133,13 +135,13 @@ final class ShardDirectory: Sendable {
         }
     }
 
-    /// Hands nothing on any more.
+    /// Forwards no more calls.
     func end() {
         for way in Array(ways.values) + [doubt] { way.current.post(.ended) }
     }
 }
 
-/// Shows how the shards are.
+/// Publishes the state of the shards as metrics.
 struct ShardMeter: Sendable {
     private struct Gauges {
         let owned: Gauge

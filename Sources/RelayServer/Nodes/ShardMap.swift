@@ -2,32 +2,33 @@ import Crypto
 import RelayModel
 import StoragePostgreSQL
 
-/// What a relay knows of the shards of its service, and which of them a call is for: a pure
-/// decision.
+/// What a relay knows of the shards of its service, which decides to which of them a call goes.
+///
+/// It is a pure decision.
 struct ShardMap: Sendable {
     /// The shard of the relay's own store.
     let own: String
-    /// All of them, in the order of their names.
+    /// All shards, in the order of their names.
     let schemas: [String]
     private(set) var sights: [String: ShardSight] = [:]
-    /// Where containers lie.
+    /// The shard of each container.
     private var places: [ContainerKey: String] = [:]
-    /// Some of those that lie in several shards, which should not be: a sentence for each.
+    /// Some of the containers that are in several shards, which is an error: a sentence for each.
     private(set) var conflicts: [String] = []
-    /// Why it is not known what lies in all other shards; `nil` if it is.
+    /// Why the containers of all other shards are not known; `nil` if they are.
     private(set) var doubt: String?
 
-    /// How many conflicts are told.
+    /// The maximum number of conflicts that are reported.
     private static let mostConflicts = 5
 
-    /// Nothing is known yet.
+    /// Creates a map before anything is known.
     init(own: String, schemas: [String]) {
         self.own = own
         self.schemas = schemas.sorted()
         doubt = firstDoubt
     }
 
-    /// What is known after `fresh` was seen; what was not seen is known as before.
+    /// Returns the map after `fresh` was seen; shards that are not in it stay as known before.
     func taking(_ fresh: [ShardSight]) -> ShardMap {
         var map = self
         var isOther = false
@@ -50,10 +51,11 @@ struct ShardMap: Sendable {
         return nil
     }
 
-    /// Says anew where containers lie.
+    /// Computes the shard of each container.
     ///
-    /// Where one lies in several shards, all relays agree on the first of them. A store that was
-    /// moved elsewhere has its containers still: they are there only if they are nowhere else.
+    /// If a container is in several shards, all relays agree on the first of them. A store that was
+    /// moved elsewhere still contains its containers, but they count only if they are in no other
+    /// shard.
     private mutating func fill() {
         places = [:]
         conflicts = []
@@ -75,7 +77,7 @@ struct ShardMap: Sendable {
         }
     }
 
-    /// The shard of another store that works a call; `nil` if the relay's own store does.
+    /// Returns the other shard that handles a call; `nil` if the relay's own store does.
     func other(for subject: CallSubject) -> String? {
         let schema: String? =
             switch subject {
@@ -86,15 +88,16 @@ struct ShardMap: Sendable {
             case .session(let named): hasOwner(named) ? named : nil
             case .relay: nil
             }
-        // What is no shard is refused by the routes of the own store.
+        // The routes of the own store refuse a name that is not a shard.
         return schema.flatMap { $0 != own && schemas.contains($0) ? $0 : nil }
     }
 
-    /// Whether a relay owns a shard, as far as is known.
+    /// Returns whether a relay owns a shard, as far as is known.
     ///
-    /// Its sessions ended with the owner: whoever had one signs in where they are.
+    /// Console sessions ended with their owner, so an operator signs in again, wherever the call
+    /// goes.
     private func hasOwner(_ schema: String) -> Bool {
-        // A move that has the store is no relay.
+        // A store that was moved away is not owned by a relay.
         if sights[schema]?.isMovedAway == true { return false }
         return switch sights[schema]?.state {
         case .unowned?, .absent?: false
@@ -102,25 +105,27 @@ struct ShardMap: Sendable {
         }
     }
 
-    /// The shard in which a shard's store is now: another one if it was moved there.
+    /// Returns the shard that has a shard's store now: another one if the store was moved there.
     func heir(of schema: String) -> String {
         guard let sight = sights[schema], sight.isMovedAway else { return schema }
-        // All that it had went together.
+        // All of its containers moved together.
         return sight.containers.lazy.compactMap { places[$0] }.first { $0 != schema } ?? schema
     }
 
-    /// Whether a call may be for a shard of which it is not known what lies there: the own store
-    /// must not say that there is no such container.
+    /// Returns whether a call may be for a container in a shard whose containers are not known.
+    ///
+    /// The own store must not answer then that the container does not exist.
     func isDoubtful(_ subject: CallSubject) -> Bool {
         guard doubt != nil, case .container(let key) = subject else { return false }
         return places[key] == nil
     }
 
-    /// The shard for a container of which nobody says where it is to lie.
+    /// Returns the shard for a new container if none was requested.
     ///
-    /// Each shard draws a number for it, and the highest has it: so all relays say the same, shards
-    /// get about as many each, and one more shard moves none that are there (rendezvous hashing).
-    /// One whose store was moved away gets none: nobody owns it.
+    /// Each shard gets a pseudorandom number for the container, and the highest one wins
+    /// (rendezvous hashing). So all relays agree, shards get about equally many containers, and
+    /// another shard moves no existing ones. A shard whose store was moved away gets none, because
+    /// it has no owner.
     func choice(for key: ContainerKey) -> String {
         schemas.filter { !(sights[$0]?.isMovedAway ?? false) }
             .max { Self.number(of: $0, for: key) < Self.number(of: $1, for: key) } ?? own
@@ -131,7 +136,7 @@ struct ShardMap: Sendable {
             .reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// What lies in other shards, in the order of their names.
+    /// The containers of other shards, in the order of the shards' names.
     var elsewhere: [(schema: String, keys: [ContainerKey])] {
         schemas.filter { $0 != own }.map { schema in
             let keys = sights[schema]?.containers ?? []

@@ -1,10 +1,10 @@
 import NIOCore
 import StoragePostgreSQL
 
-/// One end of two connections of which each gets what the other sends: a WebSocket through the
-/// relay that does not own the store.
+/// One end of a tunnel of two connections, each of which receives what the other sends.
 ///
-/// Both are on one event loop.
+/// It carries a WebSocket through a relay that does not own the store. Both ends are on one event
+/// loop.
 final class TunnelEnd: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -13,13 +13,13 @@ final class TunnelEnd: ChannelDuplexHandler {
 
     private var partner: TunnelEnd?
     private var context: ChannelHandlerContext?
-    /// Whether somebody wants to read: at first always, since HTTP may have put reading off.
+    /// Whether a read was requested; initially true, because HTTP may have deferred one.
     private var isReadOwed = true
-    /// What came before the other end was there.
+    /// What arrived before the tunnel was joined.
     private var early: [ByteBuffer] = []
     private let onEnd: () -> Void
 
-    /// `onEnd` is called once this end has gone.
+    /// Creates an end; `onEnd` is called once it has closed.
     init(onEnd: @escaping () -> Void = {}) { self.onEnd = onEnd }
 
     /// Joins two ends.
@@ -31,7 +31,7 @@ final class TunnelEnd: ChannelDuplexHandler {
     }
 
     private func begin() {
-        // It may have gone meanwhile.
+        // The connection may have closed meanwhile.
         guard context != nil else { return leave() }
         for part in early { partner?.send(part) }
         early = []
@@ -51,7 +51,7 @@ final class TunnelEnd: ChannelDuplexHandler {
         readIfWanted()
     }
 
-    /// Reads as far as the other end takes it.
+    /// Reads if the other end accepts more.
     private func readIfWanted() {
         guard isReadOwed, let partner, partner.context?.channel.isWritable == true else { return }
         isReadOwed = false
@@ -65,7 +65,7 @@ final class TunnelEnd: ChannelDuplexHandler {
 
     func channelReadComplete(context: ChannelHandlerContext) {
         partner?.context?.flush()
-        // Whoever asked to read before has left with HTTP.
+        // The handler that requested reads was removed with HTTP.
         isReadOwed = true
         readIfWanted()
     }
@@ -73,8 +73,8 @@ final class TunnelEnd: ChannelDuplexHandler {
     func channelWritabilityChanged(context: ChannelHandlerContext) { partner?.readIfWanted() }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A WebSocket that sends nothing more has gone; so has one whose relay ends, or whose owner
-        // does not even ask any more whether its client is there.
+        // A WebSocket whose client closed its sending side has gone. It is also closed if this
+        // relay ends, or if nothing comes from it: the owner pings its clients.
         switch event {
         case ChannelEvent.inputClosed as ChannelEvent, is ChannelShouldQuiesceEvent,
             is IdleStateHandler.IdleStateEvent:
@@ -96,7 +96,7 @@ final class TunnelEnd: ChannelDuplexHandler {
         context?.write(wrapOutboundOut(bytes), promise: nil)
     }
 
-    /// Ends the other with it.
+    /// Closes the connection, which also closes the other end.
     func close() { context?.close(promise: nil) }
 
     private func leave() {
@@ -107,9 +107,9 @@ final class TunnelEnd: ChannelDuplexHandler {
     }
 }
 
-/// Ends a tunnel whose owner owns the store no more.
+/// Ends a tunnel when its owner no longer owns the store.
 final class TunnelWatch {
-    /// How long it goes on after that: an owner that ends in order tells its clients by itself.
+    /// How long the tunnel stays open then: an owner that ends in order tells its clients itself.
     private static let afterglow = TimeAmount.seconds(1)
 
     private let current: CurrentAnswerer
@@ -129,7 +129,7 @@ final class TunnelWatch {
             loop.scheduleTask(in: Self.afterglow) { end.value.close() }
         }
         number = current.listen(look)
-        // It may own the store no more since it was asked.
+        // The owner may have lost the store since the call began.
         look()
     }
 

@@ -6,19 +6,19 @@ import NIOSSL
 import NIOTLS
 import StoragePostgreSQL
 
-/// Who uses a connection to the owner; on the connection's event loop.
+/// The user of a connection to the owner; on the connection's event loop.
 protocol UpstreamUser: AnyObject {
-    /// A part of the answer has come.
+    /// Takes a part of the answer.
     func take(_ part: HTTPResponsePart)
-    /// Nothing more has come for now.
+    /// Notes that nothing more has arrived for now.
     func takeEnd()
-    /// The connection has ended.
+    /// Notes that the connection has ended.
     func upstreamEnded()
-    /// The connection takes more, or no more.
+    /// Notes that the connection accepts more, or no longer does.
     func upstreamWritabilityChanged()
 }
 
-/// One connection to the relay that owns the store, which one call at a time uses.
+/// A connection to the relay that owns the store, used by one call at a time.
 ///
 /// All of it happens on its event loop.
 final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
@@ -27,29 +27,29 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = HTTPRequestPart
     typealias OutboundOut = HTTPRequestPart
 
-    /// The owner to whom it leads.
+    /// The owner at its other end.
     let owner: StoreOwner
     private var user: (any UpstreamUser)?
     private var context: ChannelHandlerContext?
     private var ready: EventLoopPromise<Void>?
-    /// Whether reading waits until the user has room.
+    /// Whether reading is paused, until the user can take more.
     private var isHeld = false
     private var isReadOwed = false
     private(set) var isOpen = true
 
-    /// `ready` is told once the other end is known, or why it is not.
+    /// Creates a connection; `ready` is completed once the other end is verified, or fails.
     init(to owner: StoreOwner, ready: EventLoopPromise<Void>) {
         self.owner = owner
         self.ready = ready
     }
 
-    /// The connection.
+    /// The connection's channel; `nil` once it has closed.
     var channel: (any Channel)? { context?.channel }
     var isWritable: Bool { context?.channel.isWritable ?? false }
 
     // MARK: For its user
 
-    /// Gives it to a user, or to nobody.
+    /// Gives the connection to a user, or to none.
     func use(by user: (any UpstreamUser)?) {
         self.user = user
         if user == nil { hold(false) }
@@ -61,7 +61,7 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
 
     func flush() { context?.flush() }
 
-    /// Reads no more until it is told to go on.
+    /// Pauses or resumes reading.
     func hold(_ isHeld: Bool) {
         self.isHeld = isHeld
         guard !isHeld, isReadOwed else { return }
@@ -69,15 +69,14 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
         context?.read()
     }
 
-    /// Takes HTTP off the connection, of which `end` is the user from now on; says whether it
-    /// could.
+    /// Replaces HTTP on the connection by `end`; returns whether that worked.
     func become(_ end: TunnelEnd) -> Bool {
         guard let pipeline = context?.pipeline.syncOperations else { return false }
         use(by: nil)
         do {
             let decoder = try pipeline.handler(
                 type: ByteToMessageHandler<HTTPResponseDecoder>.self)
-            // What came after the answer is the other protocol's already, and goes to the next.
+            // Bytes after the answer belong to the other protocol, and go to the next handler.
             try pipeline.addHandler(end, position: .after(decoder))
             pipeline.removeHandler(
                 try pipeline.handler(type: HTTPRequestEncoder.self), promise: nil)
@@ -89,7 +88,7 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Ends it; nobody is told.
+    /// Closes the connection without notifying the user.
     func close() {
         user = nil
         isOpen = false
@@ -111,7 +110,7 @@ final class Upstream: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard let user else {
-            // Nobody has asked anything.
+            // There is no request to which this could be an answer.
             return close()
         }
         user.take(unwrapInboundIn(data))

@@ -7,24 +7,23 @@ import NIOPosix
 import NIOSSL
 import StoragePostgreSQL
 
-/// The connections of one event loop to the owner that nobody uses at the moment, and new ones.
+/// The idle connections of one event loop to the owner, which also opens new ones.
 ///
 /// All of it happens on that loop.
 final class UpstreamPool {
-    /// How many wait for a user; beyond, they are closed.
+    /// The maximum number of idle connections; further ones are closed.
     private static let mostIdle = 64
-    /// How long one waits: less than the owner keeps one without a request.
+    /// How long a connection may be idle: less than the owner keeps one without a request.
     private static let idleTime = TimeAmount.seconds(20)
-    /// How long connecting may take, and the handshake after it.
+    /// How long connecting may take, and as long the handshake after it.
     private static let connecting = TimeAmount.seconds(2)
-    /// When the system asks a machine that says nothing whether it is there still, in seconds, and
-    /// how often: one that is gone is known after 11 s.
+    /// The TCP keepalive, in seconds and probes, which detects a machine that is gone within 11 s.
     private static let keepAlive = (idle: 5, interval: 2, count: 3)
-    /// How long what was sent may go unconfirmed, in milliseconds.
+    /// How long sent data may be unacknowledged, in milliseconds.
     private static let unanswered = 10_000
 
     private let loop: any EventLoop
-    /// How long nothing may come while somebody uses a connection.
+    /// The maximum time without any incoming data while a connection is used.
     private let silence: TimeAmount
     private var idle: [(upstream: Upstream, since: NIODeadline)] = []
     private var isSweeping = false
@@ -34,7 +33,7 @@ final class UpstreamPool {
         self.silence = silence
     }
 
-    /// A connection to an owner, one that waits or a new one.
+    /// Returns a connection to an owner, either an idle one or a new one.
     func take(_ route: OwnerRoute) -> EventLoopFuture<NIOLoopBound<Upstream>> {
         while let upstream = idle.popLast()?.upstream {
             if upstream.isOpen, upstream.owner == route.owner {
@@ -45,7 +44,7 @@ final class UpstreamPool {
         return connect(route)
     }
 
-    /// Takes a connection back whose call was answered wholly.
+    /// Takes back a connection whose call was completely answered.
     func giveBack(_ upstream: Upstream) {
         upstream.use(by: nil)
         guard upstream.isOpen, idle.count < Self.mostIdle else { return upstream.close() }
@@ -60,7 +59,7 @@ final class UpstreamPool {
         loop.scheduleTask(in: Self.idleTime) { here.value.sweep() }
     }
 
-    /// Closes those that nobody used for long.
+    /// Closes connections that were idle for long.
     private func sweep() {
         isSweeping = false
         let bound = loop.now - Self.idleTime
@@ -125,7 +124,7 @@ extension NIOBSDSocket.Option {
         NIOBSDSocket.Option(rawValue: value)
     }
 
-    // The library has no names for these.
+    // SwiftNIO has no names for these.
     static var tcp_keepidle: NIOBSDSocket.Option { number(CInt(TCP_KEEPIDLE)) }
     static var tcp_keepintvl: NIOBSDSocket.Option { number(CInt(TCP_KEEPINTVL)) }
     static var tcp_keepcnt: NIOBSDSocket.Option { number(CInt(TCP_KEEPCNT)) }
