@@ -3,7 +3,7 @@ import Crypto
 import RelayModel
 package import Storage
 
-/// Why a server-to-server signature is refused.
+/// The reason why a server-to-server signature is refused.
 package enum SignatureRefusal: Error, Sendable, Hashable {
     /// One of the three header fields is missing.
     case missingHeader(String)
@@ -11,20 +11,21 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
     case unknownKeyID
     /// The key was revoked.
     case revokedKey
-    /// The date cannot be read.
+    /// The date cannot be parsed.
     case malformedDate
-    /// The date lies too far back.
+    /// The date is too old.
     case dateTooOld(seconds: Int64)
-    /// The date lies too far ahead.
+    /// The date is too far in the future.
     case dateTooNew(seconds: Int64)
     /// The signature is not base64, or not DER.
     case malformedSignature(String)
     /// It was used before.
     case usedBefore
-    /// The signature does not fit; the hint says what it was made over, where that shows.
+    /// The signature does not match; the hint says what it was made over, if that could be found
+    /// out.
     case mismatch(hint: String?)
 
-    /// What is wrong, as a sentence for people.
+    /// The reason as a sentence for people.
     package var reason: String {
         let window = Limits.requestSignatureTolerance.components.seconds
         switch self {
@@ -49,14 +50,14 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
     }
 }
 
-/// A request signed with a server-to-server key.
+/// The signature of a request that was signed with a server-to-server key.
 ///
-/// The signature is ECDSA P-256 with SHA-256 over `date:base64(SHA256(body)):path`. Clients
-/// disagree about one part, and both readings are in use: without a body the hash of nothing, or
-/// nothing at all. The query is part of the path, so that nobody can add one to a signed request;
-/// clients that sign the bare path (requests-cloudkit, OpenCloudKit) send no query with it.
+/// It is ECDSA P-256 with SHA-256 over `date:base64(SHA256(body)):path`. Clients disagree about an
+/// empty body, and both forms are in use: the hash of no bytes, or an empty text. The query is part
+/// of the path, so that it cannot be added to a signed request. Clients that sign the bare path
+/// (requests-cloudkit, OpenCloudKit) send no query.
 package struct ServerSignature: Sendable, Hashable {
-    /// Names the key.
+    /// The ID of the key.
     package let keyID: String
     private let date: String
     private let signature: String
@@ -67,9 +68,9 @@ package struct ServerSignature: Sendable, Hashable {
         "X-Apple-CloudKit-Request-SignatureV1",
     ]
 
-    /// Reads the header fields of `request`, or returns `nil` if it has none of them.
+    /// Reads the header fields of `request`; `nil` if it has none of them.
     ///
-    /// - Throws: ``SignatureRefusal/missingHeader(_:)`` if it has some of them.
+    /// - Throws: ``SignatureRefusal/missingHeader(_:)`` if it has only some of them.
     package init?(_ request: RelayRequest) throws(SignatureRefusal) {
         let values = Self.headers.map { request.header($0) }
         guard values.contains(where: { $0 != nil }) else { return nil }
@@ -81,7 +82,7 @@ package struct ServerSignature: Sendable, Hashable {
         self.signature = signature
     }
 
-    /// Verifies the signature over `request` with one of `keys`, which are the container's.
+    /// Verifies the signature over `request` with one of the container's `keys`.
     ///
     /// - Returns: The key that made it.
     /// - Throws: ``SignatureRefusal`` that names the part that failed.
@@ -104,11 +105,11 @@ package struct ServerSignature: Sendable, Hashable {
         return key
     }
 
-    /// What no other signature has, and until when this one could be used.
+    /// A value that no other signature has, with the moment until which this signature can be used.
     ///
-    /// It is the first number of the pair, which belongs to one secret of the signer's; the second
-    /// one has two forms that fit. The ID of the key is not signed, and one key may have several,
-    /// or one in two spellings.
+    /// It is made from the first number of the signature's pair, which belongs to one secret number
+    /// of the signer. The second number has two valid forms. The ID of the key is not part of it,
+    /// because it is not signed, and one key may have several IDs, or one in two spellings.
     var nonce: (bytes: [UInt8], until: Timestamp)? {
         guard let bytes = Base64.decode(signature),
             let parsed = try? P256.Signing.ECDSASignature(derRepresentation: bytes),
@@ -120,9 +121,9 @@ package struct ServerSignature: Sendable, Hashable {
         )
     }
 
-    /// The key that the request names, before anybody has believed it.
+    /// Returns the key that the request names; the signature is not verified yet.
     ///
-    /// - Throws: ``SignatureRefusal`` for what no body makes good.
+    /// - Throws: ``SignatureRefusal`` for a request that would be refused with any body.
     func key(
         at now: Timestamp, among keys: [AccessKey]
     ) throws(SignatureRefusal) -> AccessKey {
@@ -134,20 +135,20 @@ package struct ServerSignature: Sendable, Hashable {
         return key
     }
 
-    /// A reading of a request: what stands for the body and for the path.
+    /// One form of a signed text: what is in the place of the body and of the path.
     struct Reading {
         var hash: String
         var path: String
     }
 
-    /// The readings that are accepted.
+    /// Returns the accepted forms.
     static func accepted(_ request: RelayRequest) -> [Reading] {
         var hashes = [Self.hash(of: request.body)]
         if request.body.isEmpty { hashes.append("") }
         return hashes.map { Reading(hash: $0, path: request.target) }
     }
 
-    /// Readings that are refused, and what to say if the client meant one of them.
+    /// Returns forms that are refused, with the hint for a client that signed one of them.
     private static func mistakes(
         _ request: RelayRequest
     ) -> [(signed: Reading, hint: String)] {

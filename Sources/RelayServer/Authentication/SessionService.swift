@@ -3,10 +3,10 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Looks sessions up, starts and renews them.
+/// Looks up, starts and renews sessions.
 struct SessionService: Sendable {
     let registry: any SessionRegistry
-    /// Makes unpredictable bytes, as many as it is asked for.
+    /// Returns as many unpredictable bytes as requested.
     let randomBytes: @Sendable (Int) -> [UInt8]
     let logger: Logger
 
@@ -14,7 +14,7 @@ struct SessionService: Sendable {
     private let marks = KeyMarks()
     private let failures = SessionFailures()
 
-    /// Looks up the sessions of `registry`.
+    /// Creates a service for the sessions of `registry`.
     init(
         registry: any SessionRegistry, randomBytes: @escaping @Sendable (Int) -> [UInt8],
         logger: Logger
@@ -24,9 +24,10 @@ struct SessionService: Sendable {
         self.logger = logger
     }
 
-    /// What is known of the session of the request's user token; `nil` if it has none, or is made
-    /// with another key than an API token: nobody has looked at the user token then, and the user
-    /// is whom the key says.
+    /// Returns the known state of the session of the request's user token.
+    ///
+    /// It is `nil` if there is no user token, or the request has another key than an API token. The
+    /// user token is not examined then, because the key decides who the user is.
     func standing(
         of request: RelayRequest, in container: ContainerSettings
     ) async throws -> SessionStanding? {
@@ -43,11 +44,11 @@ struct SessionService: Sendable {
         return standing
     }
 
-    /// A fresh token for the answer; `nil` if the container has no sessions.
+    /// Returns a new token for the answer; `nil` if the container has no sessions.
     ///
-    /// It names the key with which the user of the one that came was verified.
-    /// An identity provider's token begins a session, or begins it anew when it has ended. Where
-    /// the store cannot write that now, the call goes on without.
+    /// The token names the key that verified the user of the old one. An identity provider's token
+    /// starts a session, or starts it again if it has ended. If the store cannot write at the
+    /// moment, the call continues without a new token.
     func renewed(
         _ standing: SessionStanding?, of container: ContainerSettings, for caller: Caller,
         _ request: RelayRequest, _ verified: VerifiedUserToken?
@@ -78,8 +79,9 @@ struct SessionService: Sendable {
             chance: randomBytes(8))
     }
 
-    /// Ends the session of the request's user token, and with it every token of the session; the
-    /// identity provider's token from which it began does not count any more either.
+    /// Ends the session of the request's user token, and with it all tokens of the session.
+    ///
+    /// The identity provider's token that started it is no longer valid either.
     func signOut(
         _ request: RelayRequest, user: UserID, of container: ContainerSettings
     ) async throws {
@@ -95,19 +97,19 @@ struct SessionService: Sendable {
         )
     }
 
-    /// When a user token stops being valid, as it says itself.
+    /// Returns when a user token expires, according to the token itself.
     static func end(of token: String) -> Timestamp? {
         SessionToken(token)?.expiresAt ?? expiration(of: token)
     }
 
-    /// The `exp` of an identity provider's token that has been verified.
+    /// Returns the `exp` of an identity provider's token that was verified.
     private static func expiration(of token: String) -> Timestamp? {
         guard !SessionToken.isOne(token), let parts = try? SplitToken(token) else { return nil }
         return parts.claims["exp"].flatMap(\.double).flatMap(Timestamp.init(secondsSince1970:))
     }
 }
 
-/// The secret of a store's session tokens, once it has been read: it stays the same.
+/// The secret of a store's session tokens, which never changes once it was read.
 private final class SessionSecret: Sendable {
     private let known = Mutex<[UInt8]?>(nil)
 
@@ -119,8 +121,9 @@ private final class SessionSecret: Sendable {
     }
 }
 
-/// Says that sessions cannot be started, of a container once in a while: all who call without one
-/// would have it said, as long as the store has no room.
+/// Logs that sessions cannot be started, at intervals for each container.
+///
+/// While the store has no space, every call without a session would log it.
 private final class SessionFailures: Sendable {
     private let lines = Mutex(QuietLines<ContainerKey>())
 
@@ -137,8 +140,9 @@ private final class SessionFailures: Sendable {
     }
 }
 
-/// How tokens of sessions name the keys of containers, once it has been worked out: a set of keys
-/// is long, and every call asks.
+/// A cache of how session tokens name the keys of containers.
+///
+/// A key set is long, and every call needs the names.
 private final class KeyMarks: Sendable {
     private let known = Mutex<[ContainerKey: (settings: UserTokenSettings, marks: [[UInt8]])]>([:])
 

@@ -1,33 +1,37 @@
 import Crypto
 package import RelayModel
 
-/// One of the relay's own user tokens: a session, until when this token counts, with which key of
-/// the container its user was verified, and a signature.
+/// One of the relay's own user tokens.
 ///
-/// Form: `s1_` and, in base64url without padding, 16 bytes of session, 8 of the last second (big
-/// endian), 8 of chance, 8 of the key, and HMAC-SHA-256 of these 40 and the container. It needs no
-/// escaping in a URL. The session itself is looked up: the token says nothing of who its user is.
+/// It contains the session, the token's expiry, the key that verified the user, and a signature.
+/// Its form is `s1_` and, in base64url without padding, 16 bytes of the session's ID, 8 of the
+/// expiry in seconds (big endian), 8 random bytes, 8 of the key's mark, and HMAC-SHA-256 of these
+/// 40 bytes and the container. It needs no escaping in a URL. The session must be looked up,
+/// because the token does not contain the user.
 package struct SessionToken: Sendable, Hashable {
     private static let prefix = "s1_"
     private static let signedBytes = 40
-    /// Where the key begins, which the tokens of earlier versions did not name.
+    /// The offset of the key's mark, which the tokens of earlier versions do not have.
     private static let keyPlace = 32
 
-    /// The session.
+    /// The ID of the session.
     package let session: UUIDBytes
-    /// When the token stops being valid.
+    /// The token's expiry.
     package let expiresAt: Timestamp
-    /// The key with which the user was verified: ``mark(of:secret:)``; `nil` where it is not said.
+    /// The mark of the key that verified the user (``mark(of:secret:)``); `nil` in tokens of
+    /// earlier versions.
     package let key: [UInt8]?
     private let signed: [UInt8]
     private let signature: [UInt8]
 
-    /// Whether `text` wants to be such a token, and not one of an identity provider.
+    /// Returns whether `text` claims to be such a token, and not one of an identity provider.
     package static func isOne(_ text: String) -> Bool {
         text.hasPrefix(prefix)
     }
 
-    /// Reads a token; `nil` if it is none.
+    /// Parses a token; `nil` if it is not well formed.
+    ///
+    /// The signature is not verified.
     package init?(_ text: String) {
         guard Self.isOne(text), text.utf8.count <= 128,
             let bytes = Base64.decodeToken(text.dropFirst(Self.prefix.count)),
@@ -42,18 +46,20 @@ package struct SessionToken: Sendable, Hashable {
         key = signed.count > Self.keyPlace ? Array(signed[Self.keyPlace...]) : nil
     }
 
-    /// How a token names a key of the container's identity provider.
+    /// Returns the mark by which a token names a key of the container's identity provider.
     ///
-    /// It is made with the secret of the store: clients read it, and could otherwise try shared
-    /// secrets against it.
+    /// It is computed with the secret of the store. Clients can read it, and could otherwise test
+    /// guesses of a shared secret against it.
     package static func mark(of key: [UInt8], secret: [UInt8]) -> [UInt8] {
         let code = HMAC<SHA256>.authenticationCode(
             for: Array("user token key\0".utf8) + key, using: SymmetricKey(data: secret))
         return Array(Array(code).prefix(signedBytes - keyPlace))
     }
 
-    /// Makes a token; `chance` is 8 unpredictable bytes, so that no two are alike, and `key` is how
-    /// it names the key with which its user was verified.
+    /// Makes a token.
+    ///
+    /// `chance` is 8 unpredictable bytes, so that all tokens differ. `key` is the mark of the key
+    /// that verified the user.
     package static func make(
         session: UUIDBytes, expiresAt: Timestamp, container: ContainerKey, secret: [UInt8],
         key: [UInt8], chance: [UInt8]
@@ -69,7 +75,7 @@ package struct SessionToken: Sendable, Hashable {
         return prefix + Base64.encodeToken(signed + Array(code))
     }
 
-    /// Whether the signature is the one of `secret` for `container`.
+    /// Returns whether the signature was made with `secret` for `container`.
     package func isSigned(by secret: [UInt8], for container: ContainerKey) -> Bool {
         HMAC<SHA256>.isValidAuthenticationCode(
             signature, authenticating: signed + Array(container.description.utf8),

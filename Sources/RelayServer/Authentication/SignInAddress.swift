@@ -1,13 +1,13 @@
 package import RelayModel
 
-/// The page where users of a container sign in, and where it leads them back to.
+/// The page on which users of a container sign in, and the page to which they return.
 ///
-/// `redirectURL` says of which container the sign-in is, and, of a page that called the relay, its
-/// origin: that is where the page for signing in hands the user token over (docs/sign-in.md).
+/// `redirectURL` names the container and, if a web page called the relay, the page's origin. The
+/// sign-in page hands the user token to that origin (docs/sign-in.md).
 package struct SignInAddress: Sendable {
-    /// What `signIn.url` says; `nil` means the relay's own page.
+    /// The configured `signIn.url`; `nil` means the relay's own page.
     let configured: String?
-    /// Where the relay is reached.
+    /// The URL at which clients reach the relay.
     let publicURL: PublicURL
 
     package init(configured: String?, publicURL: PublicURL) {
@@ -15,7 +15,7 @@ package struct SignInAddress: Sendable {
         self.publicURL = publicURL
     }
 
-    /// The address for users of `key` who come from a page of `origin`.
+    /// Returns the address for users of `key` who come from a page of `origin`.
     package func url(of key: ContainerKey, origin: String?) -> String {
         let origin = origin.flatMap(Self.webOrigin)
         var parameters: [(String, String)] = []
@@ -34,7 +34,7 @@ package struct SignInAddress: Sendable {
         return address[..<fragment] + mark + query + address[fragment...]
     }
 
-    /// The origin of a page on the web, as browsers write it; `nil` for anything else, such as the
+    /// Returns the origin of a web page as browsers write it; `nil` for anything else, such as the
     /// `null` of a file.
     static func webOrigin(_ text: String) -> String? {
         guard text.utf8.count <= 300,

@@ -1,31 +1,31 @@
-/// Why a user token is refused.
+/// The reason why a user token is refused.
 package enum UserTokenRefusal: Error, Sendable, Hashable {
-    /// It is too long to be looked at.
+    /// It is too long to be examined.
     case tooLong(limit: Int)
     /// It is not three base64url parts with JSON in the first two.
     case malformed(String)
     /// Its algorithm is not one that the container's settings allow.
     case algorithm(found: String, allowed: [String])
-    /// It demands the understanding of header parameters that nobody here has.
+    /// It has a `crit` header, which names extensions that are not supported here.
     case criticalHeader
     /// It names a key that the container's key set does not have.
     case unknownKey
-    /// Its signature fits no key.
+    /// Its signature matches no key.
     case signature
-    /// It has ended.
+    /// It has expired.
     case expired
-    /// It has not begun.
+    /// It is not valid yet.
     case notYetValid
-    /// A claim is missing, or of the wrong kind.
+    /// A claim is missing or has the wrong type.
     case claim(String, String)
     /// It comes from another issuer.
     case issuer
     /// It is for another audience.
     case audience
-    /// The container's key set cannot be read.
+    /// The container's key set cannot be parsed.
     case keySet(String)
 
-    /// What is wrong, as a sentence for people.
+    /// The reason as a sentence for people.
     package var reason: String {
         switch self {
         case .tooLong(let limit): "longer than \(limit) bytes"

@@ -2,16 +2,15 @@ import Crypto
 package import RelayModel
 package import Storage
 
-/// Verifies the tokens (JWT, RFC 7519) by which an application's own identity provider names its
-/// users.
+/// Verifies the tokens (JWT, RFC 7519) by which an application's identity provider names its users.
 ///
-/// The container's settings decide the algorithm, and the token merely has to agree: a shared
-/// secret verifies HS256 and nothing else, a public key only the algorithm of its own kind. So
-/// `alg: none` and a public key used as an HMAC secret have no way in (RFC 8725 §3.1).
+/// The container's settings decide the algorithm, and the token must agree. A shared secret
+/// verifies only HS256, and a public key only the algorithm of its kind. So neither `alg: none` nor
+/// a public key used as an HMAC secret is accepted (RFC 8725 §3.1).
 package struct UserTokenVerifier: Sendable {
     private let settings: UserTokenSettings
 
-    /// Verifies by `settings`.
+    /// Creates a verifier with the keys of `settings`.
     package init(_ settings: UserTokenSettings) {
         self.settings = settings
     }
@@ -24,7 +23,7 @@ package struct UserTokenVerifier: Sendable {
         try verify(token).user(at: now)
     }
 
-    /// Verifies the signature of `token`, and nothing else of it.
+    /// Verifies the signature of `token`, but not its claims.
     ///
     /// - Throws: ``UserTokenRefusal`` that names the part that failed.
     func verify(_ token: String) throws(UserTokenRefusal) -> VerifiedUserToken {
@@ -35,14 +34,14 @@ package struct UserTokenVerifier: Sendable {
             text: token, settings: settings, claims: parts.claims, key: key)
     }
 
-    /// The algorithms for which the settings have a key.
+    /// Returns the algorithms for which the settings have a key.
     private func allowedAlgorithms(_ keySet: JSONWebKeySet?) -> [String] {
         var names = Set((keySet?.keys ?? []).map(\.algorithm))
         if settings.sharedSecret != nil { names.insert("HS256") }
         return names.sorted()
     }
 
-    /// What tells the key from others with which the token is signed.
+    /// Returns the identity of the key that signed the token.
     private func verifyingKey(
         _ token: SplitToken, keySet: JSONWebKeySet?
     ) throws(UserTokenRefusal) -> [UInt8] {
@@ -61,7 +60,7 @@ package struct UserTokenVerifier: Sendable {
         var keys = (keySet?.keys ?? []).filter { $0.algorithm == token.algorithm }
         if let keyID = token.keyID {
             let named = keys.filter { $0.id == keyID }
-            // A set with a single anonymous key serves tokens that name one.
+            // A set with a single key without an ID also verifies tokens that name one.
             if named.isEmpty, keys.contains(where: { $0.id != nil }) { throw .unknownKey }
             if !named.isEmpty { keys = named }
         }
@@ -71,13 +70,14 @@ package struct UserTokenVerifier: Sendable {
 }
 
 extension UserTokenSettings {
-    /// What tells the keys from others by which tokens are verified, the shared secret among them.
+    /// The identities of all keys that verify tokens, including the shared secret.
     var keyIdentities: [[UInt8]] {
         (sharedSecret.map { [Self.identity(ofSecret: $0)] } ?? [])
             + (keySet.map(JSONWebKeySet.identities(of:)) ?? [])
     }
 
-    /// Whether a token that counted by the settings `former` may count no more by these.
+    /// Returns whether a token that is valid under the settings `former` may be invalid under
+    /// these.
     func refuses(tokensOf former: UserTokenSettings) -> Bool {
         !Set(keyIdentities).isSuperset(of: former.keyIdentities)
             || issuer != nil && issuer != former.issuer
@@ -85,18 +85,18 @@ extension UserTokenSettings {
             || userClaim != former.userClaim
     }
 
-    /// What tells a shared secret from other keys.
+    /// Returns the identity of a shared secret.
     static func identity(ofSecret secret: String) -> [UInt8] {
         Array("HS256".utf8) + [0] + Array(secret.utf8)
     }
 }
 
-/// A token whose signature fits, and whose claims are still to be judged.
+/// A token whose signature is valid, and whose claims are not checked yet.
 struct VerifiedUserToken: Sendable {
     private let text: String
     private let settings: UserTokenSettings
     private let claims: JSONObject
-    /// What tells the key from others with which it is signed.
+    /// The identity of the key that signed it.
     let key: [UInt8]
 
     init(text: String, settings: UserTokenSettings, claims: JSONObject, key: [UInt8]) {
@@ -106,12 +106,12 @@ struct VerifiedUserToken: Sendable {
         self.key = key
     }
 
-    /// Whether it is `token`, and was verified by these settings.
+    /// Returns whether it is `token`, verified under these settings.
     func isOf(_ token: String, by settings: UserTokenSettings) -> Bool {
         text == token && self.settings == settings
     }
 
-    /// The user whom the token names at the moment `now`.
+    /// Returns the user that the token names at the moment `now`.
     ///
     /// - Throws: ``UserTokenRefusal`` that names the claim that failed.
     func user(at now: Timestamp) throws(UserTokenRefusal) -> UserID {
@@ -170,7 +170,7 @@ struct VerifiedUserToken: Sendable {
     }
 }
 
-/// The parts of a token, before anybody has believed it.
+/// The parts of a token, before it is verified.
 struct SplitToken {
     /// The header's `alg`.
     let algorithm: String
@@ -178,7 +178,7 @@ struct SplitToken {
     let keyID: String?
     /// The payload.
     let claims: JSONObject
-    /// What the signature is over.
+    /// The bytes that are signed.
     let signedBytes: [UInt8]
     /// The signature.
     let signature: [UInt8]

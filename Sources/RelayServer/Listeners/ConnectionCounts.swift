@@ -1,22 +1,23 @@
-/// How many connections a listener serves, from whom, and who may still come in.
+/// The number of connections of a listener, by address, and the rule of who may connect.
 ///
-/// A pure value. Beyond the limit a few newcomers are let in only to be told to come again; beyond
-/// these nobody is taken, and whoever comes waits in the system's own line.
+/// It is a pure value. Beyond the limit, a few new connections are accepted only to be told to
+/// retry. Beyond these, no connection is accepted, and clients wait in the system's accept queue.
 struct ConnectionCounts: Sendable {
-    /// How many may be inside.
+    /// The limits of a listener.
     struct Bounds: Sendable, Hashable {
-        /// Connections that are served.
+        /// The number of served connections.
         var connections: Int
-        /// Those of one address among them.
+        /// The number of served connections of one address.
         var perAddress: Int
-        /// Connections that are refused with an answer at a time.
+        /// The number of connections that are being refused with an answer.
         var refusals: Int
-        /// Connections that are held at a time before they are looked at.
+        /// The number of connections that are held back before they are judged.
         var held: Int
-        /// Whether one that waits for a request gives way to a newcomer who would be refused.
+        /// Whether an idle connection is closed for a new one that would be refused otherwise.
         var makesRoom = false
 
-        /// A sixteenth of the limit, so that the answers to a crowd cost little.
+        /// Creates limits; refusals are a sixteenth of the connections, so that a crowd costs
+        /// little.
         init(connections: Int, perAddress: Int) {
             self.connections = connections
             self.perAddress = perAddress
@@ -25,26 +26,26 @@ struct ConnectionCounts: Sendable {
         }
     }
 
-    /// Why a newcomer is not served.
+    /// The reason why a new connection is not served.
     enum Refusal: String, Sendable, Hashable, CaseIterable {
         /// The listener is full.
         case full
-        /// The address has all that one may have.
+        /// The address has its maximum number of connections.
         case address
-        /// Too many wait to be looked at, mostly of an address whose connections ask nothing.
+        /// Too many are held back, mostly from an address whose connections send no request.
         case silent
     }
 
-    /// What becomes of a newcomer.
+    /// The decision on a new connection.
     enum Verdict: Sendable, Hashable {
         /// It is served.
         case served
-        /// It is told to come again.
+        /// It is told to retry.
         case refused(Refusal)
-        /// It is closed without a word.
+        /// It is closed without an answer.
         case dropped(Refusal)
 
-        /// Why it is not served.
+        /// The reason why it is not served.
         var refusal: Refusal? {
             switch self {
             case .served: nil
@@ -54,60 +55,62 @@ struct ConnectionCounts: Sendable {
     }
 
     let bounds: Bounds
-    /// Connections that are served.
+    /// The number of served connections.
     private(set) var served = 0
-    /// Connections that are being refused.
+    /// The number of connections that are being refused.
     private(set) var refused = 0
     private var byAddress: [ClientAddress: Int] = [:]
-    /// Newcomers who wait to be looked at.
+    /// The number of new connections that are held back.
     private(set) var held = 0
     private var silent = RateTable<ClientAddress>(capacity: 4096)
 
-    /// How many connections of one address may end without having asked anything before its
-    /// newcomers wait.
+    /// How many connections of one address may end without a request before its new connections are
+    /// held back.
     ///
-    /// It is more than browsers open before they need them, and whoever looks whether a port is
-    /// open. To serve a connection costs ten times what it costs to open one, or to close it
-    /// unserved.
+    /// It is more than what browsers open in advance, and port scanners open. To serve a connection
+    /// costs ten times as much as to accept it and close it unserved.
     static let silence = RateLimit(perSecond: 128, burst: 256)
     init(_ bounds: Bounds) {
         self.bounds = bounds
     }
 
-    /// How many may be taken from the system's line together, so that each is served or told to
-    /// come again, as far as one address has not too many.
+    /// How many connections may be accepted together, so that each is served or told to retry.
+    ///
+    /// It does not consider the limit for one address.
     var room: Int { bounds.connections - served - held + bounds.refusals - refused }
 
-    /// Whether anybody should be taken from the system's line.
+    /// Whether another connection should be accepted.
     var takes: Bool { room > 0 }
 
-    /// Whether a newcomer is to wait before it is looked at: those of its address ask nothing, or
-    /// it would be dropped now.
+    /// Returns whether a new connection is held back before it is judged.
+    ///
+    /// That is the case if connections of its address send no requests, or if it would be dropped
+    /// now.
     func waits(from address: ClientAddress?, at now: Duration) -> Bool {
         if let address, !silent.has(1, for: address, Self.silence, at: now) { return true }
         return refused >= bounds.refusals && refusal(of: address) != nil
     }
 
-    /// Why a newcomer would not be served; `nil` if it would.
+    /// Returns why a new connection would not be served; `nil` if it would be.
     func refusal(of address: ClientAddress?) -> Refusal? {
         if served >= bounds.connections { return .full }
         let count = address.map { byAddress[$0, default: 0] } ?? 0
         return count >= bounds.perAddress ? .address : nil
     }
 
-    /// Notes that one waits, in the place of one that is dropped where they are many.
+    /// Notes that a connection is held back; if there are too many, it replaces the oldest one.
     ///
-    /// - Returns: Whether the one that has waited longest is to be dropped.
+    /// - Returns: Whether the connection that was held back longest must be dropped.
     mutating func hold() -> Bool {
         guard held < bounds.held else { return true }
         held += 1
         return false
     }
 
-    /// Notes that one who waited is looked at.
+    /// Notes that a connection is no longer held back.
     mutating func release() { held -= 1 }
 
-    /// Notes a newcomer; `address` is `nil` for one that is not counted by its address.
+    /// Notes a new connection; `address` is `nil` if it is not counted by its address.
     mutating func arrive(from address: ClientAddress?) -> Verdict {
         if let refusal = refusal(of: address) {
             guard refused < bounds.refusals else { return .dropped(refusal) }
@@ -119,7 +122,7 @@ struct ConnectionCounts: Sendable {
         return .served
     }
 
-    /// Notes that one has gone who was taken with `verdict`, and whether it `asked` anything.
+    /// Notes that a connection with this `verdict` has closed, and whether it sent a request.
     mutating func leave(
         _ verdict: Verdict, from address: ClientAddress?, asked: Bool, at now: Duration
     ) {

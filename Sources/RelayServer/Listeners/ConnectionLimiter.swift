@@ -2,11 +2,11 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Lets connections into one listener as far as there is room, and never lets the listener fall.
+/// Admits connections to one listener as far as there is room, and keeps the listener alive.
 ///
-/// Concurrency: a lock around the counts; nothing is called while it is held. Whoever is let in is
-/// noted when it is taken from the system's line, on the listener's event loop, before its own
-/// event loop knows of it.
+/// Concurrency: a lock protects the counts; no other code is called while it is held. A connection
+/// is noted when it is accepted, on the listener's event loop, before its own event loop knows of
+/// it.
 final class ConnectionLimiter: Sendable {
     private struct Guest {
         let verdict: ConnectionCounts.Verdict
@@ -15,7 +15,7 @@ final class ConnectionLimiter: Sendable {
         var hasAsked = false
     }
 
-    /// Says to a connection that another one has its place.
+    /// An event that tells a connection to close for the sake of another one.
     struct GiveWay: Sendable {}
 
     private struct State {
@@ -24,8 +24,7 @@ final class ConnectionLimiter: Sendable {
         var idle = IdleConnections<ObjectIdentifier>()
         var wasFull = false
 
-        /// Takes one that waits for a request from those who are counted, where a newcomer from
-        /// `address` needs its place.
+        /// Removes an idle connection from the counts if a new one from `address` needs its place.
         mutating func makeRoom(for address: ClientAddress?, at now: Duration) -> (any Channel)? {
             guard counts.bounds.makesRoom, let refusal = counts.refusal(of: address),
                 let id = idle.next(for: refusal, from: address),
@@ -37,11 +36,12 @@ final class ConnectionLimiter: Sendable {
         }
     }
 
-    /// How many connections may stand in the system's line, if `net.core.somaxconn` is not less:
-    /// when a relay comes back all its clients do, and who finds the line full tries again after
-    /// one, two, four seconds, and so on for minutes.
+    /// The length of the system's accept queue, if `net.core.somaxconn` is not less.
+    ///
+    /// After a restart of the relay all its clients connect again. If the queue is full, a client
+    /// retries after one, two, four seconds, and so on for minutes.
     static let backlog = 4096
-    /// How many are taken from the line at a time; in between, the event loop serves the others.
+    /// How many connections are accepted at a time; in between, the event loop serves the others.
     private static let takenTogether = 16
 
     private let state: Mutex<State>
@@ -52,7 +52,7 @@ final class ConnectionLimiter: Sendable {
     let connections: OpenConnections
     let identifiers: RandomIdentifiers
     let name: String
-    /// Whether those that wait for a request give way, and are to be noted.
+    /// Whether idle connections are closed for new ones, and must be noted.
     let makesRoom: Bool
 
     init(
@@ -71,35 +71,36 @@ final class ConnectionLimiter: Sendable {
         self.logger = logger
     }
 
-    /// How many are to be taken from the system's line now; none where there is no room.
+    /// How many connections may be accepted now.
     var taken: Int { min(state.withLock { $0.counts.room }, Self.takenTogether) }
 
-    /// Whether a newcomer waits before its verdict.
+    /// Returns whether a new connection is held back before its verdict.
     func waits(_ channel: any Channel) -> Bool {
         let (address, now) = (address(of: channel), channel.eventLoop.pace)
         return state.withLock { $0.counts.waits(from: address, at: now) }
     }
 
-    /// Notes that a newcomer waits.
+    /// Notes that a new connection is held back.
     ///
-    /// - Returns: Whether the one that has waited longest is to be dropped.
+    /// - Returns: Whether the one that was held back longest must be dropped.
     func hold() -> Bool {
         let isFull = state.withLock { $0.counts.hold() }
         if isFull { meter.count(.silent) }
         return isFull
     }
 
-    /// Notes that a newcomer waits no more.
+    /// Notes that a connection is no longer held back.
     func release() {
         state.withLock { $0.counts.release() }
     }
 
-    /// Whose a connection is; a proxy brings those of many.
+    /// Returns the address under which a connection counts; `nil` for a proxy's, which carries many
+    /// clients.
     private func address(of channel: any Channel) -> ClientAddress? {
         ClientAddress(channel.remoteAddress).flatMap { proxies.contains($0) ? nil : $0.origin }
     }
 
-    /// Decides on a newcomer, once: whoever asks again is told the same.
+    /// Decides on a new connection; repeated calls return the same verdict.
     func verdict(on channel: any Channel) -> ConnectionCounts.Verdict {
         let address = address(of: channel)
         let id = ObjectIdentifier(channel)
@@ -125,7 +126,7 @@ final class ConnectionLimiter: Sendable {
         return verdict
     }
 
-    /// Notes that a connection has brought the head of a request.
+    /// Notes that a connection has sent the head of a request.
     func noteRequest(on channel: any Channel) {
         let id = ObjectIdentifier(channel)
         state.withLock { state in
@@ -134,7 +135,7 @@ final class ConnectionLimiter: Sendable {
         }
     }
 
-    /// Notes that a connection that is watched has no request.
+    /// Notes that a connection is idle.
     func noteIdle(_ channel: any Channel) {
         guard makesRoom else { return }
         let id = ObjectIdentifier(channel)
@@ -153,8 +154,8 @@ final class ConnectionLimiter: Sendable {
             state.counts.leave(
                 guest.verdict, from: guest.address, asked: guest.hasAsked,
                 at: channel.eventLoop.pace)
-            // Said again only after it was far from full, so that nobody fills the log by coming
-            // and going.
+            // Logged again only after the listener was far from full, so that a client that keeps
+            // reconnecting does not fill the log.
             let bound = state.counts.bounds.connections
             if state.counts.served <= bound - bound / 4 { state.wasFull = false }
             return true
@@ -162,12 +163,12 @@ final class ConnectionLimiter: Sendable {
         if isKnown { show() }
     }
 
-    /// Shows how many are served.
+    /// Publishes the number of served connections.
     private func show() {
         meter.show { state.withLock { $0.counts.served } }
     }
 
-    /// Takes its place at the listening socket.
+    /// Adds its handler to the listening socket.
     func stand(at listener: any Channel) async {
         do {
             try await listener.eventLoop.submit { [self] in
@@ -177,17 +178,17 @@ final class ConnectionLimiter: Sendable {
                     .maxMessagesPerRead, value: UInt(Self.takenTogether))
             }.get()
         } catch {
-            // The listener was closed at once: there is nothing to keep.
+            // The listener closed at once, so there is nothing to limit.
             logger.debug("a listener without limiter", metadata: ["reason": "\(error)"])
         }
     }
 
-    /// What watches a new connection; one for each.
+    /// Returns the handler that watches a new connection.
     func watch() -> any RemovableChannelHandler {
         ConnectionWatch(limiter: self)
     }
 
-    /// Says that the system could not hand over a connection.
+    /// Notes that the system could not accept a connection.
     func note(_ error: any Error) {
         meter.countFailure()
         logger.warning(
@@ -196,31 +197,32 @@ final class ConnectionLimiter: Sendable {
     }
 }
 
-/// Stands at the listening socket, between the system's line and everybody else.
+/// Handles the listening socket, before all other handlers.
 ///
-/// Hummingbird and NIO give up a listener on the first error that reaches them, and drop what was
-/// taken and not yet worked, which ends the process by a trap. So none reaches them.
+/// Hummingbird and NIO close a listener at the first error that reaches them, and drop connections
+/// that were accepted but not handled yet, which traps. So no error is passed on.
 private final class AcceptHandler: ChannelDuplexHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
     typealias OutboundIn = Never
     typealias OutboundOut = Never
 
-    /// How long nobody is taken after the system could not hand over a connection: it says so again
-    /// at once for as long as there is no room for one.
+    /// The pause after the system could not accept a connection.
+    ///
+    /// As long as there is no room for one, the system would repeat the error at once.
     private static let pause = TimeAmount.milliseconds(100)
 
-    /// In which time one of those who wait is looked at.
+    /// The interval at which connections that are held back are judged.
     ///
-    /// It is quicker than they may come, because of a crowd that has gone hundreds stand before
-    /// those who ask.
+    /// It is shorter than the allowed rate of silent connections, because hundreds of a crowd that
+    /// has gone may be in the queue before real clients.
     private static let patience = TimeAmount.nanoseconds(1_000_000_000 / 512)
 
     private let limiter: ConnectionLimiter
     private var isPausing = false
     private var isFailing = false
     private var isAsked = false
-    /// Newcomers who wait to be looked at, in their order.
+    /// The connections that are held back, in their order.
     private var waiting: CircularBuffer<any Channel> = []
     private var timer: Scheduled<Void>?
 
@@ -232,13 +234,13 @@ private final class AcceptHandler: ChannelDuplexHandler {
         isFailing = false
         let channel = unwrapInboundIn(data)
         guard limiter.waits(channel) else { return admit(channel, context) }
-        // Whoever has waited longest may have gone, of which nothing is heard here.
+        // The oldest one may have closed, which is not noticed here.
         if limiter.hold() { waiting.removeFirst().close(promise: nil) }
         waiting.append(channel)
         if timer == nil { lookSoon(context) }
     }
 
-    /// Looks at the one that has waited longest, and then at the next.
+    /// Judges the oldest connection after the interval, and then the next.
     private func lookSoon(_ context: ChannelHandlerContext) {
         timer = context.eventLoop.assumeIsolated().scheduleTask(in: Self.patience) { [self] in
             timer = nil
@@ -284,7 +286,7 @@ private final class AcceptHandler: ChannelDuplexHandler {
         let taken = limiter.taken
         guard taken > 0 else { return }
         isAsked = false
-        // More than there is room for would be closed without a word.
+        // More than there is room for would be closed without an answer.
         try? context.channel.syncOptions?.setOption(.maxMessagesPerRead, value: UInt(taken))
         context.read()
     }

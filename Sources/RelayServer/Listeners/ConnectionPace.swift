@@ -1,37 +1,39 @@
-/// How fast a client must be: a pure decision over what has come and gone on one connection.
+/// Decides how fast a client must be: a pure decision over the traffic of one connection.
 ///
-/// Only the client's time is counted. While the relay works on an answer, or holds a poll, nothing
-/// runs. A body, or the taking of an answer, may neither stand still nor be slow on the whole.
-/// Moments are durations since any fixed one.
+/// Only the client's time counts. While the relay works on an answer or holds a poll, there is no
+/// limit. Neither sending a body nor receiving an answer may stall, or be too slow on the whole.
+/// Moments are durations since any fixed moment.
 struct ConnectionPace: Sendable {
-    /// How long a client may take.
+    /// The time limits of a client.
     struct Bounds: Sendable, Hashable {
-        /// For the head of a request, from its first byte; for the first one from the beginning,
-        /// with the handshake of TLS.
+        /// For the head of a request, from its first byte; for the first request from the
+        /// connection's beginning, including the TLS handshake.
         var head: Duration = .seconds(15)
-        /// For a body, besides what its length allows.
+        /// For a body, in addition to the allowance for its length.
         var body: Duration = .seconds(30)
-        /// For taking an answer, besides what its length allows.
+        /// For receiving an answer, in addition to the allowance for its length.
         var answer: Duration = .seconds(30)
         /// How long a connection may be without any request.
         var idle: Duration = .seconds(75)
-        /// For hearing that it is refused, and going.
+        /// For receiving a refusal and closing the connection.
         var refusal: Duration = .seconds(2)
-        /// What a body, and the taking of an answer, must reach on the whole: a telephone on a bad
-        /// day does.
+        /// The lowest rate for sending a body and receiving an answer, on the whole; a poor mobile
+        /// connection reaches it.
         static let bytesPerSecond = 8192
 
         init() {}
 
-        /// Those of other relays, which close a connection themselves that nobody uses: one that is
-        /// closed at the moment at which they send a call loses it.
+        /// The limits for other relays, which close idle connections themselves.
+        ///
+        /// If this side closed a connection at the moment at which the other relay sends a call,
+        /// the call would be lost.
         var ofRelays: Bounds {
             var bounds = self
             bounds.idle = max(idle, Self.leastIdleOfRelays)
             return bounds
         }
 
-        /// They keep one for 40 s at the most.
+        /// Other relays keep an idle connection for at most 40 s.
         private static let leastIdleOfRelays = Duration.seconds(75)
 
         static func allowance(_ bytes: Int) -> Duration {
@@ -45,11 +47,11 @@ struct ConnectionPace: Sendable {
     }
 
     private enum Incoming: Sendable {
-        /// Nothing of a request has come; whether any has come before.
+        /// No byte of a request has arrived; `isFirst` says whether none has arrived before.
         case nothing(since: Duration, isFirst: Bool)
-        /// Bytes have come that are no whole head yet.
+        /// Some bytes of a head have arrived.
         case head(since: Duration)
-        /// A head has come.
+        /// A head has arrived.
         case body(since: Duration, last: Duration, bytes: Int)
     }
 
@@ -62,10 +64,10 @@ struct ConnectionPace: Sendable {
 
     let bounds: Bounds
     private var incoming: Incoming
-    /// Requests whose answers are not wholly written.
+    /// The number of requests whose answers are not completely written.
     private(set) var unanswered = 0
     private var outgoing: Outgoing?
-    /// Whether what goes out comes by and by: then only standing still is too slow.
+    /// Whether the answer is a stream, for which only stalling is too slow.
     private var isStreaming = false
     private var ending: Duration?
 
@@ -74,21 +76,22 @@ struct ConnectionPace: Sendable {
         incoming = .nothing(since: now, isFirst: true)
     }
 
-    /// Whether something is being written.
+    /// Whether an answer is being written.
     var isAnswering: Bool { outgoing != nil }
 
-    /// Whether nothing more will be answered.
+    /// Whether no further request will be answered.
     var isEnding: Bool { ending != nil }
 
-    /// Whether a request has begun whose body has not come whole.
+    /// Whether a request has begun whose body is incomplete.
     var isReceiving: Bool {
         if case .body = incoming { true } else { false }
     }
 
-    /// Whether an answer that comes by and by is not taken to its end.
+    /// Whether a streamed answer is in progress.
     var isStreamed: Bool { isStreaming && outgoing != nil }
 
-    /// Whether an answer that says what was too slow could be read as such.
+    /// Whether the client could recognise an answer about its slowness as the answer to its
+    /// request.
     var mayBeTold: Bool {
         guard ending == nil, outgoing == nil else { return false }
         switch incoming {
@@ -98,14 +101,14 @@ struct ConnectionPace: Sendable {
         }
     }
 
-    /// Notes that something came, be it a part of a head or of what lies below.
+    /// Notes that bytes arrived, either a part of a head or of a lower protocol.
     mutating func hear(at now: Duration) {
         if case .nothing(let since, let isFirst) = incoming {
             incoming = .head(since: isFirst ? since : now)
         }
     }
 
-    /// Notes the whole head of a request.
+    /// Notes the complete head of a request.
     mutating func head(at now: Duration) {
         incoming = .body(since: now, last: now, bytes: 0)
         unanswered += 1
@@ -118,31 +121,31 @@ struct ConnectionPace: Sendable {
         }
     }
 
-    /// Notes that a request is there wholly.
+    /// Notes the end of a request.
     mutating func requestEnded(at now: Duration) {
         incoming = .nothing(since: now, isFirst: false)
     }
 
-    /// Notes that the answer that begins comes by and by.
+    /// Notes that the answer that begins is a stream.
     mutating func stream() { isStreaming = true }
 
-    /// Notes that a part of an answer goes out.
+    /// Notes that a part of an answer is written.
     mutating func answer(_ bytes: Int, at now: Duration) {
         if outgoing == nil { outgoing = Outgoing(since: now, last: now) }
-        // What waits for something to say has not stood still.
+        // A stream that had nothing to send has not stalled.
         if isStreaming, outgoing?.pending == 0 { outgoing?.last = now }
         outgoing?.bytes += bytes
         outgoing?.pending += bytes
     }
 
-    /// Notes how much of what goes out the system has not taken yet.
+    /// Notes how many of the written bytes the system has not sent yet.
     mutating func answerWaits(_ pending: Int, at now: Duration) {
         guard let before = outgoing?.pending, pending < before else { return }
         outgoing?.pending = pending
         outgoing?.last = now
     }
 
-    /// Notes that an answer has been taken wholly.
+    /// Notes that an answer was sent completely.
     mutating func answerTaken(at now: Duration) {
         outgoing = nil
         isStreaming = false
@@ -150,17 +153,18 @@ struct ConnectionPace: Sendable {
         if case .nothing(_, let isFirst) = incoming {
             incoming = .nothing(since: now, isFirst: isFirst)
         } else if case .head = incoming {
-            // It came early; its time begins when it can be worked.
+            // It arrived early; its time begins when it can be handled.
             incoming = .head(since: now)
         }
     }
 
-    /// Notes that nothing more will be answered.
+    /// Notes that no further request will be answered.
     mutating func end(at now: Duration) {
         ending = now
     }
 
-    /// When the client will have been too slow, and with what; `nil` while it is the relay's turn.
+    /// The moment at which the client will be too slow, and with what; `nil` while the client need
+    /// not act.
     var deadline: (moment: Duration, slowness: Slowness)? {
         if let ending { return (ending + bounds.refusal, .refusal) }
         if let outgoing, isStreaming {

@@ -2,11 +2,12 @@ import HummingbirdCore
 import NIOCore
 import NIOHTTP1
 
-/// Takes HTTP off a connection that is another protocol's from now on.
+/// Removes HTTP from a connection that changes to another protocol.
 enum HTTPDeparture {
-    /// Puts `handler` before everything of HTTP, which hears and says nothing any more.
+    /// Puts `handler` before all handlers of HTTP, which then receive and send nothing more.
     ///
-    /// What can go, goes. Called on the connection's event loop, once the last of HTTP is written.
+    /// Handlers that can be removed are removed. It must be called on the connection's event loop,
+    /// after the last part of HTTP was written.
     static func replace(
         _ pipeline: ChannelPipeline.SynchronousOperations, by handler: any ChannelHandler
     ) throws {

@@ -1,33 +1,32 @@
-/// The connections of a listener that wait for a request, and which of them goes first where others
-/// need its place.
+/// The idle connections of a listener, which decides which of them is closed if others need its
+/// place.
 ///
-/// A pure value.
+/// It is a pure value.
 struct IdleConnections<ID: Hashable & Sendable>: Sendable {
     private struct Entry: Sendable {
         let address: ClientAddress?
         let hasAsked: Bool
-        /// How many began to wait before it.
+        /// The number of connections that became idle before it.
         let turn: UInt64
     }
 
     private var entries: [ID: Entry] = [:]
     private var turn: UInt64 = 0
 
-    /// Notes one that waits from now on.
+    /// Notes that a connection is idle from now on.
     mutating func add(_ id: ID, from address: ClientAddress?, asked: Bool) {
         entries[id] = Entry(address: address, hasAsked: asked, turn: turn)
         turn += 1
     }
 
-    /// Notes one that waits no more.
+    /// Notes that a connection is no longer idle.
     mutating func remove(_ id: ID) { entries[id] = nil }
 
-    /// The one that gives way to a newcomer from `address` who is refused otherwise; `nil` if there
-    /// is none.
+    /// Returns the connection to close for a new one from `address`; `nil` if there is none.
     ///
-    /// Where the listener is full it is one of the address that has most: who holds many places
-    /// loses them, and not who holds one. Who never asked goes before those who did, and who has
-    /// waited longest first.
+    /// If the listener is full, it is one of the address with the most idle connections, so that a
+    /// client with many places loses them and not one with a single place. Connections without any
+    /// request go before others, and the longest idle ones first.
     func next(for refusal: ConnectionCounts.Refusal, from address: ClientAddress?) -> ID? {
         let rivals = refusal == .address ? entries.filter { $0.value.address == address } : entries
         var counts: [ClientAddress?: Int] = [:]

@@ -1,7 +1,7 @@
 import CoreMetrics
 import Metrics
 
-/// What one listener counts.
+/// The metrics of one listener.
 struct ListenerMeter: Sendable {
     private let connections: Gauge
     private let refusals: [ConnectionCounts.Refusal: Counter]
@@ -34,15 +34,15 @@ struct ListenerMeter: Sendable {
             label: "belfry_connections_failed_total", dimensions: place, factory: factory)
     }
 
-    /// Shows how many are served.
+    /// Publishes the number of served connections.
     func show(_ count: () -> Int) { connections.show(count) }
 
-    /// Counts a newcomer who is not served.
+    /// Counts a new connection that is not served.
     func count(_ refusal: ConnectionCounts.Refusal) { refusals[refusal]?.increment() }
 
     /// Counts a client that was too slow.
     func count(_ slowness: ConnectionPace.Slowness) { slow[slowness]?.increment() }
 
-    /// Counts a connection that the system could not hand over.
+    /// Counts a connection that the system could not accept.
     func countFailure() { failures.increment() }
 }

@@ -6,13 +6,13 @@ import NIOCore
 import RelayModel
 import Storage
 
-/// The one place where requests become values and answers become responses.
+/// Turns requests into values, and answers into responses; this is the only place that does so.
 ///
 /// It reads the body within its limit, gives each request its UUID, maps errors, and adds the
 /// header fields that every answer has.
 struct RequestHandler: Sendable {
     let turnstile: Turnstile
-    /// The proxies whose word about their clients is believed.
+    /// The proxies that may say for which client they forward a request.
     let proxies: TrustedProxies
     let limits: RequestLimits
     let meter: RequestMeter
@@ -20,8 +20,8 @@ struct RequestHandler: Sendable {
     let refusals = RefusalLog()
     let now: @Sendable () -> Timestamp
     let identifiers: RandomIdentifiers
-    /// Whether clients call here, and so pages: on the operator's own port none has any business,
-    /// whatever the path.
+    /// Whether clients call here, and so web pages; a page may do nothing on the operators' own
+    /// port, whatever the path.
     var servesPages = true
 
     /// Answers one request; `place` is `nil` if no path matched.
@@ -43,13 +43,13 @@ struct RequestHandler: Sendable {
             answer = refusal(error, uuid: uuid, logger: context.logger)
         }
         if route?.patience == .held && context.isConnected || goOn.isAwaited {
-            // Watching whether the client is still there reads ahead on the connection, which is
-            // of no use for another request afterwards: not after a refusal either. Nor is one
-            // whose client may send a body, or not.
+            // Watching for the client's departure reads ahead on the connection, which cannot serve
+            // another request afterwards, not even after a refusal. The same holds if the client
+            // may or may not send a body.
             answer.headers[.connection] = "close"
         }
         turnstile.giveMemory(held.bytes, of: held.container)
-        // What nobody reads is not waited for, unless it is short.
+        // A body that is not read is not waited for, unless it is short.
         if !held.isWhole, Self.isLong(request) { answer.headers[.connection] = "close" }
         let ended = now()
         let duration = ended.duration(since: began)
@@ -65,7 +65,7 @@ struct RequestHandler: Sendable {
                 container: held.container, who: held.who), status: answer.status, at: ended)
         var fields = Self.commonFields(
             uuid: uuid, pages: pages(of: place), origin: request.headers[.origin])
-        // What a file says of itself is believed.
+        // An answer's own cache control has precedence.
         if answer.headers[.cacheControl] != nil { fields[.cacheControl] = nil }
         answer.headers.append(contentsOf: fields)
         var departure: ClientDeparture?
@@ -122,7 +122,7 @@ struct RequestHandler: Sendable {
                 admission.noteRefusal?(error)
                 throw error
             }
-            // Waiting for it took its time: signatures and tokens are judged as of now.
+            // Reading the body took time: signatures and tokens are judged as of now.
             call.receivedAt = now()
             respond = admission.respond
         }
@@ -136,7 +136,7 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// Who is at the other end.
+    /// Returns the other end of the connection.
     private func peer(of request: Request, _ context: RelayContext) -> Peer? {
         context.addresses.map { peer, own in
             proxies.peer(
@@ -144,9 +144,10 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// Answers while watching whether the client is still there; if it goes, the task is cancelled.
+    /// Answers while watching whether the client is still connected; if it goes, the task is
+    /// cancelled.
     ///
-    /// - Throws: 499 for a client that has gone; what `respond` throws.
+    /// - Throws: The error 499 for a client that has gone; what `respond` throws.
     private func hold(
         _ call: RelayRequest, _ request: Request, _ context: RelayContext,
         _ respond: @escaping RelayRoute.Respond
@@ -157,14 +158,14 @@ struct RequestHandler: Sendable {
                 try await respond(call)
             }
         } catch let error as CancellationError {
-            // A connection that was closed before has no watch any more.
+            // A connection that was closed earlier has no watch any more.
             let hasGone = departure.isClients || context.channel?.isActive == false
             if hasGone { throw ClientDeparture.gone }
             throw error
         }
     }
 
-    /// What is held of one body, and for whom.
+    /// The memory that one body takes, and the container that it counts for.
     private struct HeldBody {
         var container: ContainerKey?
         var who: String?
@@ -172,10 +173,10 @@ struct RequestHandler: Sendable {
         var isWhole = false
     }
 
-    /// How much of a body is held; `nil` where it is read as it comes.
+    /// Returns the limit of a body in bytes; `nil` if it is read while it arrives.
     ///
-    /// What is set is for clients and change sources: an operator pastes schemas and certificates
-    /// all the same.
+    /// The configured limits are for clients and change sources. An operator may need to send
+    /// schemas and certificates even if they are small.
     private func maximumBody(of route: RelayRoute) -> Int? {
         let isOperators = route.surface == .administration
         switch route.bodyLimit {
@@ -185,13 +186,13 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// Whether more is announced than a client has sent by now anyway.
+    /// Returns whether the announced body is longer than what a client has sent by now anyway.
     private static func isLong(_ request: Request) -> Bool {
         if request.headers[.transferEncoding] != nil { return true }
         return request.headers[.contentLength].flatMap { Int($0) } ?? 0 > BodyBudget.portion
     }
 
-    /// Reads the body, and stops as soon as it is known to be too large.
+    /// Reads the body, and stops as soon as it is too large.
     private func readBody(
         _ request: Request, _ goOn: ContinueSignal, maximum: Int, _ held: inout HeldBody
     ) async throws -> [UInt8] {
@@ -214,7 +215,7 @@ struct RequestHandler: Sendable {
                 bytes.append(contentsOf: part.readableBytesView)
             }
         } catch  where !(error is APIError || error is CancellationError) {
-            // Its client went, or does not speak HTTP: no fault of the relay's own.
+            // The client went, or violates HTTP; this is not a failure of the relay.
             throw APIError(.badRequest, "the body was cut off")
         }
         held.isWhole = true
@@ -231,11 +232,12 @@ struct RequestHandler: Sendable {
 
     // MARK: The form of requests and answers
 
-    /// What browsers must be told before they let a page read the answer.
+    /// Returns the fields of every answer, including those that let a page of another origin read
+    /// it.
     ///
-    /// The page's own origin is named, because a client that sends its request with credentials
-    /// gets nothing to read under `*`. These calls take no cookies, so nobody is let in by it; and
-    /// it is never done for the operator's, of which the console's take one.
+    /// The page's origin is named, because a browser that sent credentials cannot read an answer
+    /// under `*`. This admits no one, because these calls use no cookies. It is never done for
+    /// operators' calls, because the console uses a cookie.
     private static func commonFields(
         uuid: String, pages: RelayRoute.Pages, origin: String?
     ) -> HTTPFields {
@@ -255,7 +257,8 @@ struct RequestHandler: Sendable {
         return fields
     }
 
-    /// What pages of other origins may do with answers of a place; `nil` if no path matched.
+    /// Returns what pages of other origins may do with the answers of a place; `nil` if no path
+    /// matched.
     private func pages(of place: RelayPlace?) -> RelayRoute.Pages {
         guard servesPages else { return .none }
         return place?.pages ?? .anybody
@@ -268,7 +271,7 @@ struct RequestHandler: Sendable {
             return answer
         }
         answer.headers[.accessControlAllowMethods] = place.allowed
-        // Whatever a client's library adds of its own is ignored, and must not stop it.
+        // Fields that a client's library adds are ignored, and must not prevent the call.
         answer.headers[.accessControlAllowHeaders] =
             asked.flatMap { $0.utf8.count <= 1024 ? $0 : nil }
             ?? "Content-Type, Authorization, ckAPIToken, X-Belfry-User, X-Belfry-Device, "
@@ -283,7 +286,7 @@ struct RequestHandler: Sendable {
     ) -> Response {
         var fields = answer.headers
         fields[.contentType] = answer.contentType
-        // What is not sent again says its own length (RFC 9110, §8.6).
+        // A 304 keeps the length of the content that is not sent again (RFC 9110, §8.6).
         if answer.status != 304 {
             fields[.contentLength] = answer.status == 204 ? nil : String(answer.body.count)
         }
@@ -305,10 +308,10 @@ struct RequestHandler: Sendable {
                 ? ResponseBody(byteBuffer: ByteBuffer(bytes: answer.body)) : ResponseBody())
     }
 
-    /// A body whose parts are written as they come, each once the one before it has gone out.
+    /// Returns a body whose parts are written as they come, each after the previous one was sent.
     ///
-    /// It ends with its client, and not only when the next part could not be written: until then it
-    /// would count as one of the user's.
+    /// It ends as soon as the client goes. Otherwise it would count as one of the user's streams
+    /// until the next part cannot be written.
     private static func streamedBody(
         _ stream: AnswerStream, until departure: ClientDeparture?
     ) -> ResponseBody {
@@ -323,7 +326,7 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// A body that tells when it could not be written.
+    /// Returns a body that calls `unwritten` if it could not be written.
     private static func watchedBody(
         _ bytes: [UInt8], unwritten: @escaping @Sendable () async -> Void
     ) -> ResponseBody {

@@ -1,27 +1,26 @@
 import NIOCore
 
-/// Parts of a body that came together, and go on together.
+/// Collects small parts of a body that arrive together, and passes them on together.
 ///
-/// A client may send each byte as a chunk of its own. To hand each on to whoever reads the body
-/// took a hundred times as long as the bytes themselves, and no other connection of the event loop
-/// had its turn meanwhile.
+/// A client may send each byte as a chunk of its own. Passing each to the reader of the body took a
+/// hundred times as long as the bytes themselves, and blocked the event loop's other connections.
 struct SmallParts: Sendable {
-    /// Longer ones go on as they are.
+    /// The size in bytes from which parts are passed on unchanged.
     private static let small = 1024
-    /// Bytes that go on at a time.
+    /// The maximum size of a collected part in bytes.
     private static let most = 64 * 1024
-    /// Small parts of one reading that cost their client nothing: those of who writes a long text
-    /// value by value.
+    /// The number of small parts in one read without a pause; a client that writes a long text
+    /// value by value has them.
     private static let free = 256
-    /// How long nothing is read for each small part: some thirty times what it takes.
+    /// The pause for each small part, about thirty times what it costs.
     private static let pause = Duration.microseconds(20)
 
     private var bytes = ByteBuffer()
     private var count = 0
 
-    /// Takes a part.
+    /// Adds a part.
     ///
-    /// - Returns: What goes on now, in order.
+    /// - Returns: The parts to pass on now, in order.
     mutating func add(_ part: ByteBuffer) -> [ByteBuffer] {
         guard part.readableBytes < Self.small else { return take() + [part] }
         count += 1
@@ -33,14 +32,14 @@ struct SmallParts: Sendable {
         return bytes.readableBytes < Self.most ? [] : take()
     }
 
-    /// What has not gone on.
+    /// Returns what was collected and not passed on.
     mutating func take() -> [ByteBuffer] {
         guard bytes.readableBytes > 0 else { return [] }
         defer { bytes = ByteBuffer() }
         return [bytes]
     }
 
-    /// How long nothing is read after a reading; `nil` goes on at once.
+    /// Returns the pause before the next read; `nil` if there is none.
     mutating func pauseAfterReading() -> Duration? {
         defer { count = 0 }
         return count > Self.free ? Self.pause * count : nil

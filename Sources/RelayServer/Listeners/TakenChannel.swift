@@ -4,10 +4,10 @@ import NIOCore
 import NIOHTTPTypes
 import Synchronization
 
-/// A connection's HTTP, as Hummingbird has it, for which somebody answers also if nobody takes it.
+/// Hummingbird's HTTP channel, for connections that may be dropped before they are served.
 ///
-/// A connection that is accepted at the moment in which its listener ends is dropped behind the
-/// listener; NIO ends the process by a trap where a writer is dropped that nobody has finished.
+/// A connection that is accepted at the moment at which its listener ends is dropped behind the
+/// listener. NIO traps if an unfinished writer is deallocated.
 struct TakenChannel: ServerChildChannel {
     let base: HTTP1Channel
 
@@ -20,9 +20,9 @@ struct TakenChannel: ServerChildChannel {
     }
 }
 
-/// A connection on its way to whoever serves it; it is closed if it does not come there.
+/// A connection on its way to the code that serves it; it is closed if it does not get there.
 final class TakenConnection: ServerChildChannelValue {
-    /// Tells the handlers of a connection that nobody takes it, before it is closed.
+    /// Tells the handlers of a connection that it will not be served, before it is closed.
     struct Dropped: Sendable {}
 
     private let value: HTTP1Channel.Value
@@ -34,7 +34,7 @@ final class TakenConnection: ServerChildChannelValue {
 
     var channel: any Channel { value.channel }
 
-    /// Hands it over.
+    /// Hands the connection over.
     func take() -> HTTP1Channel.Value {
         isTaken.store(true, ordering: .relaxed)
         return value
