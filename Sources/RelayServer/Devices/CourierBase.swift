@@ -1,20 +1,21 @@
 import RelayModel
 
-/// What the URL of a courier begins with.
+/// The beginning of couriers' URLs.
 ///
-/// A client polls that URL with a secret in it, so that the name in it must be the relay's own. The
-/// name that a request asks for is written by whoever makes it: it is followed only where it cannot
-/// lead elsewhere.
+/// A client polls such a URL, which contains a secret, so its host must be the relay. The host in a
+/// request is written by the client. It is used only if it cannot lead elsewhere.
 struct CourierBase: Sendable {
-    /// `http.publicURL`; `nil` if nobody said.
+    /// The configured `http.publicURL`; `nil` if it is not set.
     let configured: String?
-    /// The listener's own address, for a client whose name for us is not believed.
+    /// The listener's own address, for clients whose `Host` is not accepted.
     let own: PublicURL
     /// The scheme of the listener.
     let scheme: String
 
-    /// The beginning of a courier's URL, without a slash at the end, for a client that asked for
-    /// `authority` and reached us at `reached`, perhaps through a proxy that is believed.
+    /// Returns the beginning of a courier's URL, without a slash at the end.
+    ///
+    /// The client addressed `authority` and reached this relay at `reached`, perhaps through a
+    /// trusted proxy.
     func url(
         authority: String?, reached: ClientAddress?, forwardedScheme: String?
     ) -> String {
@@ -24,8 +25,10 @@ struct CourierBase: Sendable {
         return "\(isScheme ? forwardedScheme ?? scheme : scheme)://\(authority)"
     }
 
-    /// Whether a host names the machine that the client is on, or the very address at which it
-    /// reached us; any port is possible, because ports are forwarded.
+    /// Returns whether a host is the client's own machine, or the very address at which the client
+    /// reached this relay.
+    ///
+    /// Any port is accepted, because ports are forwarded.
     static func leadsHere(_ authority: String, reached: ClientAddress?) -> Bool {
         guard authority.utf8.count <= 255,
             let match = authority.wholeMatch(

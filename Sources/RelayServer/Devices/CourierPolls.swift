@@ -3,25 +3,27 @@ import ServiceLifecycle
 package import Storage
 import Synchronization
 
-/// Where polls of web couriers wait until there is something for them.
+/// Holds the polls of web couriers until there is a notification for them.
 ///
-/// A notification is taken durably before it is answered, so that nobody gets it twice, and put
-/// back if it turns out that it could not be handed over. Concurrency: a lock around the polls;
-/// nothing is called out while it is held. Several polls of one courier wake one after the other,
-/// the newest first: an older one may be a connection that nobody listens to any more.
+/// A notification is taken durably before it is sent, so that none is received twice. It is put
+/// back if it could not be sent. Several polls of one courier are woken one after the other, the
+/// newest first, because an older one may be a connection whose client has gone.
+///
+/// Concurrency: a lock protects the polls; no other code is called while it is held.
 package final class CourierPolls: Sendable {
-    /// What can be set.
+    /// The settings of polls.
     package struct Settings: Sendable, Hashable {
-        /// How long a poll is held before it is answered with nothing.
+        /// How long a poll is held before it is answered without a notification.
         ///
         /// Clients give up after 30 seconds (MistKit).
         package var hold: Duration = .seconds(25)
-        /// Polls that are held at a time, of all couriers.
+        /// The maximum number of polls that are held, of all couriers.
         package var polls = 1000
         /// How long a poll is held at least before it makes room for another one.
         package var leastHold: Duration = .seconds(2)
-        /// How long a poll of an unknown courier waits for its refusal: CloudKit JS asks again
-        /// after 10 ms, whatever the answer.
+        /// The delay of the refusal for an unknown courier.
+        ///
+        /// CloudKit JS polls again after 10 ms, whatever the answer is.
         package var refusalDelay: Duration = .seconds(2)
 
         package init() {}
@@ -32,7 +34,7 @@ package final class CourierPolls: Sendable {
         case released
     }
 
-    /// One poll that waits.
+    /// One waiting poll.
     private struct Poll: Sendable {
         let number: UInt64
         let courier: DeviceToken
@@ -43,7 +45,7 @@ package final class CourierPolls: Sendable {
     }
 
     private struct State {
-        /// Ascending by number.
+        /// The polls of each courier, ascending by number.
         var polls: [DeviceToken: [Poll]] = [:]
         var rung: Set<UInt64> = []
         var count = 0
@@ -67,7 +69,7 @@ package final class CourierPolls: Sendable {
         self.now = now
     }
 
-    /// How many polls wait.
+    /// The number of waiting polls.
     package var waiting: Int { state.withLock { $0.count } }
 
     /// Wakes a poll of each of these couriers.
@@ -75,13 +77,13 @@ package final class CourierPolls: Sendable {
         for courier in couriers { ring(courier) }
     }
 
-    /// Waits until there is a notification for the courier, and takes it; `nil` after the hold.
+    /// Waits for a notification for the courier and takes it; `nil` after the hold.
     ///
-    /// Where all places are taken, those who have most of them wait for theirs, and nobody else:
-    /// containers, and in one its users.
+    /// If all places are taken, only the parties with the most polls have to make room or wait:
+    /// first among containers, and then among the users of one.
     ///
-    /// - Throws: 429 if too many polls wait; ``Storage/StorageError``; `CancellationError` if the
-    ///   task was cancelled, with nothing taken.
+    /// - Throws: The error 429 if too many polls wait; ``Storage/StorageError``;
+    ///   `CancellationError` if the task was cancelled, and then no notification is taken.
     package func next(
         of courier: DeviceToken, for party: CourierParty? = nil
     ) async throws -> TakenNotification? {
@@ -99,7 +101,7 @@ package final class CourierPolls: Sendable {
         return taken
     }
 
-    /// Puts back what could not be handed over.
+    /// Puts back a notification that could not be sent.
     package func putBack(
         _ notification: TakenNotification, of courier: DeviceToken
     ) async throws {
@@ -107,7 +109,7 @@ package final class CourierPolls: Sendable {
         ring(courier)
     }
 
-    /// Lets whoever polls an unknown courier wait for the refusal, as far as there is room.
+    /// Delays the refusal of a poll for an unknown courier, if not too many are delayed already.
     package func delayRefusal() async throws {
         let isWaiting = state.withLock { state in
             guard state.strangers < 256 else { return false }
@@ -142,7 +144,8 @@ package final class CourierPolls: Sendable {
     }
 
     private func enter(_ courier: DeviceToken, _ party: CourierParty?) throws -> Poll {
-        // A poll is rung at most twice before it looks, and released by three at most.
+        // The stream stays short: a poll is rung at most twice before it looks, and released at
+        // most three times.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self)
         let age = clock.measureStart()
         return try state.withLock { state in
@@ -161,10 +164,10 @@ package final class CourierPolls: Sendable {
         }
     }
 
-    /// Answers a poll with nothing, so that one of `party` can wait: of the container that has most
-    /// of them, and in it of the user who has most, the one that waits the longest.
+    /// Releases a waiting poll, so that one of `party` can wait.
     ///
-    /// Whoever has fewer is not made to wait for the end of its least hold.
+    /// It is the poll that has waited longest of the user with the most polls in the container with
+    /// the most. A party with fewer polls need not wait for the end of that poll's least hold.
     private func release(for party: CourierParty?, in state: inout State) throws {
         let all = Array(state.polls.values.joined())
         let container = Self.most(all.map { $0.party?.container })
@@ -185,7 +188,7 @@ package final class CourierPolls: Sendable {
         Self.remove(oldest, from: &state)
     }
 
-    /// What is there most often, and how often; of those that are there as often, any.
+    /// Returns the most frequent key and its number; among equally frequent ones, any.
     private static func most<Key: Hashable>(_ keys: [Key]) -> (key: Key, count: Int)? {
         var counts: [Key: Int] = [:]
         for key in keys { counts[key, default: 0] += 1 }
@@ -198,7 +201,7 @@ package final class CourierPolls: Sendable {
             return state.rung.remove(poll.number) != nil
         }
         poll.continuation.finish()
-        // There may be more than this one took, or it took nothing because it ended.
+        // There may be more notifications than this poll took, or it took none because it ended.
         if wasRung { ring(poll.courier) }
     }
 
@@ -210,7 +213,7 @@ package final class CourierPolls: Sendable {
         if state.polls[poll.courier]?.isEmpty == true { state.polls[poll.courier] = nil }
     }
 
-    /// Wakes the newest poll of the courier that is not awake.
+    /// Wakes the courier's newest poll that is not awake.
     private func ring(_ courier: DeviceToken) {
         state.withLock { state in
             let polls = state.polls[courier] ?? []

@@ -3,31 +3,34 @@ import Logging
 import RelayModel
 import Storage
 
-/// The web courier's long poll: one GET, held until there is a notification, answered with exactly
-/// that one.
+/// The web courier's long poll: one GET that is held until there is a notification, and answered
+/// with exactly that one.
 ///
-/// It has no credential but the secret in its URL, as CloudKit's has.
+/// Its only credential is the secret in the URL, as for CloudKit's couriers.
 struct CourierRoutes: Sendable {
     let queue: any CourierQueue
-    /// Where polls wait.
+    /// Holds the waiting polls.
     let polls: CourierPolls
     let logger: Logger
 
-    /// How old the note of the last poll may become before it is written anew.
+    /// The age at which the stored time of the last poll is written again.
     private static let pollNoteAge: Duration = .seconds(3600)
 
     var routes: [RelayRoute] {
-        // CloudKit JS and MistKit get, cloudkit_flutter posts nothing.
+        // CloudKit JS and MistKit use GET; cloudkit_flutter uses POST without a body.
         ["GET", "POST"].map {
             RelayRoute(
                 open: .client, $0, "/courier/1/{secret}", patience: .held, respond: poll)
         }
     }
 
-    /// An empty 200 means "ask again"; anything but 2xx means that the token is dead, and that a
-    /// new one has to be created (MistKit; CloudKit JS asks again anyway).
+    /// Answers a poll.
+    ///
+    /// An empty 200 tells the client to poll again. Any status other than 2xx means that the token
+    /// is dead, and that the client must create a new one (MistKit; CloudKit JS polls again
+    /// anyway).
     private func poll(_ request: RelayRequest) async throws -> RelayAnswer {
-        // HEAD would take a notification and show it to nobody.
+        // HEAD would take a notification without delivering it.
         guard request.method != "HEAD" else {
             throw RefusedMethod(method: request.method, allowed: "GET, OPTIONS, POST")
         }
@@ -37,7 +40,7 @@ struct CourierRoutes: Sendable {
             standing.isRegistered
         else {
             try await polls.delayRefusal()
-            // 403 as the service has it: cloudkit_flutter creates a new token then, and only then.
+            // 403, as CloudKit answers: only then does cloudkit_flutter create a new token.
             throw APIError(
                 .accessDenied,
                 "there is no such courier, or no device is registered with its token: "
@@ -60,7 +63,8 @@ struct CourierRoutes: Sendable {
             do {
                 try await polls.putBack(taken, of: courier)
             } catch {
-                // The store fails; the inbox has the notification still, where one is kept.
+                // The store fails. The notification is still in the inbox, if the container keeps
+                // one.
                 logger.error(
                     "could not put a courier's notification back",
                     metadata: ["reason": "\(error)"])

@@ -1,15 +1,15 @@
 import RelayModel
 import Storage
 
-/// The history of a user's notifications: what `CKFetchNotificationChangesOperation` and
-/// `CKMarkNotificationsReadOperation` did, so that a missed push is never a lost fact.
+/// The history of a user's notifications.
 ///
-/// Under `/device/1/…` it is that of the container, as those calls had it; under `/database/1/…`
-/// that of the subscriptions in one database.
+/// It replaces `CKFetchNotificationChangesOperation` and `CKMarkNotificationsReadOperation`, so
+/// that a missed push is never lost. Under `/device/1/…` it is that of the container, as in those
+/// operations; under `/database/1/…` it is that of the subscriptions in one database.
 struct NotificationRoutes: Sendable {
     let clients: ClientAdmission
     let inboxes: any InboxRegistry
-    /// The store that tokens are of.
+    /// The identity of the store, which tokens contain.
     let store: UUIDBytes
     let limits: RequestLimits
 
@@ -34,8 +34,8 @@ struct NotificationRoutes: Sendable {
     ) async throws -> RelayAnswer {
         let owner = try Self.owner(admitted)
         let page = try NotificationListing(request)
-        // Where the path names no database the inbox is that of the container. A server key's own
-        // identity subscribes in the public one alone, so that is what its whole container holds.
+        // Without a database in the path, the inbox is that of the container. A server key's own
+        // identity subscribes only in the public database, so its container inbox is the same.
         let database = request.parameters["database"].map { _ in admitted.database }
         var wanted = InboxRequest(
             owner: owner, database: database, limit: page.limit, device: page.device)
@@ -80,7 +80,7 @@ struct NotificationRoutes: Sendable {
         return RelayAnswer(json: ["notifications": .array(entries)])
     }
 
-    /// Whose inbox: the caller's own, never anybody else's.
+    /// Returns the owner of the inbox: the caller, and never another user.
     private static func owner(_ admitted: AdmittedCaller) throws -> InboxOwner {
         let user = try admitted.user()
         guard admitted.settings.keepsInbox else {
@@ -93,18 +93,18 @@ struct NotificationRoutes: Sendable {
     }
 }
 
-/// What `notifications/list` is asked for, in the body or in the query.
+/// The parameters of `notifications/list`, from the body or the query.
 struct NotificationListing: Sendable {
-    /// Where to go on.
+    /// The token after which to continue.
     let token: String?
-    /// The most that are returned.
+    /// The maximum number of notifications.
     let limit: Int
-    /// The device that asks, which is not told of its own changes.
+    /// The device that asks, which does not get notifications of its own changes.
     let device: DeviceID?
 
-    /// Reads a request.
+    /// Reads the parameters of a request.
     ///
-    /// - Throws: `JSONContractError`, or 400 for a limit out of range.
+    /// - Throws: `JSONContractError`, or the error 400 for a limit out of range.
     init(_ request: RelayRequest) throws {
         let body = try request.optionalJSONBody()
         try body.allowOnly(["syncToken", "resultsLimit", "deviceID", "clientId", "clientID"])

@@ -2,22 +2,22 @@ import Crypto
 import RelayModel
 import Storage
 
-/// A place in an inbox, opaque on the wire.
+/// A place in an inbox, opaque to clients.
 ///
-/// It names whose inbox it is of, and in which store, so that a client that changed users or
-/// containers, or whose relay went on from a backup, is told to begin again and does not miss half.
-/// It is no credential.
+/// It identifies the inbox and the store. So a client that changed users or containers, or whose
+/// relay was restored from a backup, is told to begin again, and does not miss notifications. It is
+/// not a credential.
 struct NotificationToken: Sendable, Hashable {
-    /// The number of the last notification that was seen.
+    /// The number of the last notification that the client got.
     let sequence: UInt64
 
     init(sequence: UInt64) {
         self.sequence = sequence
     }
 
-    /// Reads a token of `owner`'s inbox in `store`.
+    /// Decodes a token of `owner`'s inbox in `store`.
     ///
-    /// - Throws: 400 that says to begin again if it is of another inbox, or none.
+    /// - Throws: The error 400; for a token of another inbox, it tells the client to begin again.
     init(_ text: String, owner: InboxOwner, store: UUIDBytes) throws(APIError) {
         let bytes = Base64.decode(text) ?? []
         guard bytes.count == 16 else {
@@ -31,7 +31,7 @@ struct NotificationToken: Sendable, Hashable {
         sequence = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    /// The token's text for `owner` in `store`.
+    /// Returns the token's text for `owner` in `store`.
     func text(owner: InboxOwner, store: UUIDBytes) -> String {
         let number = stride(from: UInt64(56), through: 0, by: -8).map {
             UInt8(truncatingIfNeeded: sequence >> $0)
@@ -46,7 +46,8 @@ struct NotificationToken: Sendable, Hashable {
 }
 
 extension StoredNotification {
-    /// One entry of the history: what `CKNotification` says, and the push as it was, whole.
+    /// One entry of the history: the properties of `CKNotification`, and the complete push as it
+    /// was sent.
     var json: JSONValue {
         let payload = (try? JSONValue(stored: payload)) ?? .null
         let ck: JSONObject =

@@ -1,9 +1,9 @@
 import RelayModel
 import Storage
 
-/// Which of a user's own devices is meant.
+/// Identifies one of a user's own devices.
 struct DeviceChoice: Sendable {
-    /// The device's ID, or its client's.
+    /// The device's ID, or its client's ID.
     let deviceID: DeviceID?
     private let isClient: Bool
     private let courier: DeviceToken?
@@ -21,7 +21,7 @@ struct DeviceChoice: Sendable {
         }
     }
 
-    /// Reads the same members where they may be missing.
+    /// Reads the same members; all may be missing.
     ///
     /// - Throws: `JSONContractError`.
     init(optionalIn body: JSONReader) throws {
@@ -34,7 +34,7 @@ struct DeviceChoice: Sendable {
         courier = token.map { CourierAddress(ticket: $0).token }
     }
 
-    /// Which member it was found by.
+    /// The member by which the device was looked for.
     var field: String { deviceID == nil ? "this apnsToken" : "this deviceID" }
 
     func fits(_ device: Device) -> Bool {
@@ -49,8 +49,9 @@ struct DeviceChoice: Sendable {
 struct SignOutService: Sendable {
     let registry: any DeviceRegistry
 
-    /// Forgets the device that is meant, if it is the user's own, with every further one of the
-    /// client that is meant; returns the first's ID.
+    /// Forgets the chosen device if it is the user's own, and all devices of a chosen client.
+    ///
+    /// - Returns: The ID of the first device that was forgotten; `nil` if there was none.
     func forget(
         _ choice: DeviceChoice, of user: UserID, in container: ContainerKey, at now: Timestamp
     ) async throws -> DeviceID? {

@@ -2,17 +2,18 @@ import Delivery
 import RelayModel
 import Storage
 
-/// CloudKit's calls on device tokens.
+/// CloudKit's calls for device tokens.
 ///
-/// They live under `/device/1/…`; Apple's text says `/database/1/…`, and some of its readers add
-/// the database, so all three are answered.
+/// CloudKit serves them under `/device/1/…`. Apple's documentation says `/database/1/…`, and some
+/// clients add the database. So all three forms are answered.
 struct TokenRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any DeviceRegistry & CourierQueue
-    /// What URLs of couriers begin with.
+    /// The beginning of couriers' URLs.
     let courierBase: CourierBase
-    /// The shard in which couriers are, for whichever relay is polled; `nil` of a store that cannot
-    /// be one of several.
+    /// The shard of the couriers, which is part of their URLs, so that any relay can be polled.
+    ///
+    /// It is `nil` if the store cannot be one of several.
     let shard: String?
     let identifiers: RandomIdentifiers
 
@@ -31,9 +32,10 @@ struct TokenRoutes: Sendable {
         }
     }
 
-    /// Makes up a token for a client that has none from a gateway, opens a web courier for it, and
-    /// registers it: CloudKit JS does not call `register` for the container in which it created a
-    /// token.
+    /// Creates a token for a client that has none from a gateway, opens a web courier, and
+    /// registers the token.
+    ///
+    /// CloudKit JS does not call `register` for the container in which it created a token.
     private func create(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
@@ -53,8 +55,10 @@ struct TokenRoutes: Sendable {
         ])
     }
 
-    /// Registers the token of a device for the user who is signed in on it, be it a gateway's or
-    /// one that `create` made up, in this container or another one: one courier serves several.
+    /// Registers a device's token for the user who is signed in on the device.
+    ///
+    /// The token comes from a gateway or from `create`, in this container or another one: one
+    /// courier may serve several.
     private func register(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
@@ -65,8 +69,8 @@ struct TokenRoutes: Sendable {
         let known = try await knownCourier(written, user, admitted.settings.key)
         if known == nil {
             try refuseUnknownCourier(body)
-            // It speaks for no user, and a token goes to whoever registered it last: whoever has
-            // the key would take users' devices from them.
+            // A server's key acts for no user, and a token belongs to the last user who registered
+            // it. With the key, a server could take devices from their users.
             if case .signature = admitted.caller.proof { throw Self.noDeviceOfServer }
         }
         let (named, naming) = try registration.device(
@@ -96,16 +100,18 @@ struct TokenRoutes: Sendable {
         "apnsToken: to a server-to-server key no device belongs but couriers, which tokens/create "
             + "makes")
 
-    /// A member as the client wrote it, which may compare it with what it sent.
+    /// Returns a member as the client wrote it, because the client may compare it with what it
+    /// sent.
     private static func written(_ name: String, _ body: JSONReader) throws -> JSONValue {
         .string(try body.require(name, try body.string(name)))
     }
 
-    /// The courier that a client means by a token: the one of a ticket, or one of the time before
-    /// tickets, whose URL nobody can tell; `nil` if the token is a gateway's.
+    /// Returns the courier that a client means by a token; `nil` if the token is a gateway's.
     ///
-    /// The latter is what operators of each container see in which a courier is registered. So it
-    /// is only registered anew by its user, and takes nobody else's device away.
+    /// It is the courier of a ticket, or one from before tickets existed, whose URL is unknown. The
+    /// latter token is visible to the operators of each container in which the courier is
+    /// registered. So only its own user can register it again, and it cannot be taken from another
+    /// user.
     private func knownCourier(
         _ written: DeviceToken, _ user: UserID, _ container: ContainerKey
     ) async throws -> (token: DeviceToken, address: CourierAddress?)? {
@@ -123,8 +129,10 @@ struct TokenRoutes: Sendable {
         return (written, nil)
     }
 
-    /// Refuses the token of a courier of another shard, or of one that has ended: nobody here knows
-    /// it, and it would be taken for a gateway's, from which nothing ever comes.
+    /// Refuses the token of a courier that is in another shard or has ended.
+    ///
+    /// Such a token is unknown here, and would be taken for a gateway's, which never delivers
+    /// anything.
     private func refuseUnknownCourier(_ body: JSONReader) throws(APIError) {
         guard case .string(let url)? = body.object["webcourierURL"], !url.isEmpty else { return }
         if let shard, let other = QueryParameters(target: url)["shard"], other != shard {
@@ -138,8 +146,10 @@ struct TokenRoutes: Sendable {
             "webcourierURL: there is no such courier any more: create a token with tokens/create")
     }
 
-    /// CloudKit JS 1 listens for notifications of a further container only if it cannot read the
-    /// answer as JSON; from version 2 on it reads in it where to listen, as everybody else does.
+    /// Returns whether the client reads the answer.
+    ///
+    /// CloudKit JS 1 listens for notifications of a second container only if it cannot parse the
+    /// answer as JSON. Version 2 and all other clients read in it where to listen.
     private static func readsAnswers(_ request: RelayRequest) -> Bool {
         guard let version = request.query["ckjsVersion"] else {
             return request.query["ckjsBuildVersion"] == nil
@@ -168,7 +178,7 @@ struct TokenRoutes: Sendable {
             + (shard.map { "?shard=\($0)" } ?? "")
     }
 
-    /// What the courier's URL begins with.
+    /// Returns the beginning of the courier's URL.
     private func courierURL(_ request: RelayRequest) -> String {
         courierBase.url(
             authority: request.authority, reached: request.peer?.reached,
@@ -183,10 +193,10 @@ struct TokenRoutes: Sendable {
 }
 
 extension Device {
-    /// The topic of pushes that no application of the gateway's gets.
+    /// The topic of couriers' devices, which no application at a gateway has.
     static let courierTopic = "courier"
 
-    /// Makes it a device that fetches.
+    /// Turns the device into a web courier's.
     mutating func beCourier() {
         gateway = .courier
         topic = Self.courierTopic
@@ -203,7 +213,7 @@ struct TokenRegistration {
         self.settings = settings
     }
 
-    /// The token that it registers, as the client knows it.
+    /// Returns the token to register, as the client knows it.
     ///
     /// - Throws: `JSONContractError`.
     func token() throws -> DeviceToken {
@@ -217,12 +227,12 @@ struct TokenRegistration {
         return try body.require("apnsToken", try body.deviceToken())
     }
 
-    /// The device that it registers for `owner`, and what its ID names.
+    /// Returns the device to register for `owner`, and what its ID identifies.
     ///
-    /// Its ID is `deviceID`, else `clientId` of the body or of the query, else made of the token,
-    /// so that the same token always names the same device.
+    /// The ID is `deviceID`, or else `clientId` of the body or of the query. Without either it is
+    /// computed from the token, so that the same token always identifies the same device.
     ///
-    /// - Throws: `JSONContractError`, or 400 for a topic that is not the container's.
+    /// - Throws: `JSONContractError`, or the error 400 for a topic that is not the container's.
     func device(
         of owner: UserID, token: DeviceToken, fallbackID: String?
     ) throws -> (Device, DeviceNaming) {
@@ -234,7 +244,7 @@ struct TokenRegistration {
         return (device, naming)
     }
 
-    /// The courier's device that it creates for `owner`, with a token that was just made up.
+    /// Returns the courier's device to create for `owner`, with a new token.
     ///
     /// - Throws: `JSONContractError`.
     func courier(
@@ -250,15 +260,16 @@ struct TokenRegistration {
         return (device, naming)
     }
 
-    /// The members that say how the device wants to be spared, and what its icon shows.
+    /// The members that say when the device does not want pushes, and what its badge shows.
     private static let sparingMembers = ["quietHours", "unlessConnected", "badge"]
-    /// What an icon may show: more than anybody reads, and far from what cannot be counted on.
+    /// The range of badges.
     private static let badges: ClosedRange<Int64> = 0...1_000_000
 
-    /// What it says of how the device wants to be spared: a member that is absent leaves what an
-    /// earlier registration said, and `null` takes it back.
+    /// Returns when the device does not want pushes.
     ///
-    /// - Throws: `JSONContractError`, also for a time zone that nobody knows.
+    /// An absent member keeps what an earlier registration said, and `null` removes it.
+    ///
+    /// - Throws: `JSONContractError`, also for an unknown time zone.
     func sparing() throws(JSONContractError) -> DeviceSparing {
         var sparing = DeviceSparing()
         sparing.badge = try body.integer("badge")
@@ -304,8 +315,8 @@ struct TokenRegistration {
 
     private func topic() throws -> String? {
         guard let topic = try body.string("topic") else { return nil }
-        // By bytes, as the gateway compares it: U+212A is equal to K as a letter, and what the
-        // gateway refuses of a topic halts all pushes of it.
+        // Compared by bytes, as the gateway does: U+212A equals K as a `Character`. A refusal of a
+        // topic by the gateway would halt all pushes to it.
         guard settings.topics.contains(where: { $0.utf8.elementsEqual(topic.utf8) }) else {
             throw body.failure(
                 "topic",
@@ -317,10 +328,11 @@ struct TokenRegistration {
 }
 
 extension JSONReader {
-    /// The device token in `apnsToken`, in hexadecimal digits, or in base64 as CloudKit's native
-    /// clients write the 32 bytes that APNs gave them.
+    /// Returns the device token in `apnsToken`; `nil` if it is absent.
     ///
-    /// Of base64 only that length is taken: a mistyped digit must not make another token.
+    /// It is in hexadecimal digits, or in base64, in which CloudKit's native clients write the 32
+    /// bytes from APNs. Base64 is accepted only with that length, so that a mistyped digit does not
+    /// make another token.
     ///
     /// - Throws: `JSONContractError` if it is neither.
     func deviceToken() throws(JSONContractError) -> DeviceToken? {

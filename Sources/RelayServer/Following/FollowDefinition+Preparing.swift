@@ -2,7 +2,7 @@ import ChangeSources
 import PostgresFollowing
 
 extension FollowDefinition {
-    /// What an administrator of the database runs once.
+    /// The SQL that an administrator of the database runs once.
     var preparingText: String {
         readsOutbox
             ? OutboxSQL(tables: tables, role: "belfry").text

@@ -2,7 +2,7 @@ package import Logging
 package import PostgresFollowing
 import Synchronization
 
-/// Says in the log how it stands with a database that is followed, once for each state.
+/// Logs the state of a followed database, once for each change of state.
 package final class FollowLog: Sendable {
     private struct Last {
         var word: String?
@@ -18,7 +18,7 @@ package final class FollowLog: Sendable {
         self.logger = logger
     }
 
-    /// Says a new state.
+    /// Logs the state if it is new.
     package func note(_ status: FollowStatus) {
         let isNew = last.withLock { last in
             defer { last.word = status.word }
@@ -34,7 +34,7 @@ package final class FollowLog: Sendable {
         }
     }
 
-    /// Says what has come since the last time, and what should be thought about.
+    /// Logs the number of new rows since the last call, and new warnings.
     package func noteProgress(_ status: FollowStatus) {
         let (concern, namedNobody) = (status.concern, status.namedNobody)
         let (rows, news) = last.withLock { last in

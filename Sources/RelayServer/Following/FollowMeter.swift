@@ -3,9 +3,9 @@ import PostgresFollowing
 import RelayModel
 import Synchronization
 
-/// Shows how followers stand, whenever metrics are read.
+/// Publishes the state of followers whenever metrics are read.
 ///
-/// Concurrency: a lock holds what was shown last, so that counters only ever rise.
+/// Concurrency: a lock protects the last published values, so that counters never fall.
 final class FollowMeter: Sendable {
     private struct Shown {
         var rows: UInt64 = 0
@@ -15,12 +15,14 @@ final class FollowMeter: Sendable {
     private let factory: any MetricsFactory
     private let shown = Mutex<[SourcePlace: Shown]>([:])
 
-    /// - Parameter factory: takes the figures.
+    /// Creates a meter.
+    ///
+    /// - Parameter factory: Receives the metrics.
     init(_ factory: any MetricsFactory) {
         self.factory = factory
     }
 
-    /// Shows all followers that there are; those that are gone fall to zero.
+    /// Publishes the state of all present followers; the gauges of others fall to zero.
     func show(_ standings: [(SourcePlace, FollowStanding)], at now: Timestamp) {
         let present = Set(standings.map(\.0))
         for place in shown.withLock({ Array($0.keys) }) where !present.contains(place) {
@@ -53,7 +55,7 @@ final class FollowMeter: Sendable {
         }
         if let former = before.state, former != word { state(former, 0) }
         if let word { state(word, 1) }
-        // A follower that began anew counts from zero.
+        // A follower that began again counts from zero.
         let rows = status?.rows ?? 0
         let new = rows >= before.rows ? rows - before.rows : rows
         if new > 0 {

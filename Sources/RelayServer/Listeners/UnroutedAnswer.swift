@@ -1,14 +1,14 @@
 import HTTPTypes
 import RelayModel
 
-/// What a client is told that no route answers: in the form of every refusal.
+/// The answer to a request that no route answers, in the form of every refusal.
 struct UnroutedAnswer: Sendable {
     let status: Int
     /// The header fields, in order.
     let headers: [(String, String)]
     let body: [UInt8]
 
-    /// Says `reason`, and when to come again; a request that is none is none later.
+    /// Creates an answer with `reason`, and with the time of a retry unless the status is 400.
     init(status: Int, reason: String, uuid: String) {
         self.init(
             status: status,
@@ -17,7 +17,8 @@ struct UnroutedAnswer: Sendable {
                 retryAfter: status == 400 ? nil : 1, httpStatus: status), uuid: uuid)
     }
 
-    /// Says `reason`, and when to come again if `code` is that it may help.
+    /// Creates an answer with `reason`, and with the time of a retry if `code` says that one may
+    /// help.
     init(status: Int, code: ServerErrorCode, reason: String, uuid: String) {
         self.init(
             status: status,

@@ -1,15 +1,15 @@
-/// How often somebody may be wrong about the administrative token: a pure decision.
+/// Decides how often a client may send a wrong administrative token: a pure decision.
 ///
-/// An address may be wrong ten times, and all addresses together a hundred times; then tokens are
-/// still compared, but in a line: four in a second, in order. So guessing is slow however many
-/// guess, and the operator, who is right, waits for seconds at most, and not at all from an
-/// address from which the right token came within a day and that was seldom wrong.
+/// An address may be wrong ten times, and all addresses together a hundred times. After that,
+/// tokens are still compared, but in a line, four in a second. So guessing is slow however many
+/// clients guess. An operator with the right token waits for some seconds at most. There is no wait
+/// for an address that sent the right token within a day and was seldom wrong.
 struct AdminGuesses: Sendable {
-    /// What is done with a token.
+    /// The decision on a token.
     enum Verdict: Sendable, Hashable {
         /// It is compared at once.
         case now
-        /// It is compared after so long.
+        /// It is compared after this time.
         case later(Duration)
         /// The line is too long.
         case refused(retryAfter: Duration)
@@ -18,7 +18,7 @@ struct AdminGuesses: Sendable {
     private static let ofOne = RateLimit(perSecond: 0.1, burst: 10)
     private static let ofAll = RateLimit(perSecond: 1, burst: 100)
     private static let step = Duration.milliseconds(250)
-    /// The line holds what waits for so long: clients give up after half a minute.
+    /// The maximum wait in the line: clients give up after half a minute.
     private static let longest = Duration.seconds(16)
     private static let trust = Duration.seconds(86_400)
     private static let mostTrusted = 256
@@ -28,7 +28,7 @@ struct AdminGuesses: Sendable {
     private var trusted: [ClientAddress: Duration] = [:]
     private var turn = Duration.zero
 
-    /// Decides on a token that comes from `address`.
+    /// Decides on a token from `address`.
     mutating func judge(_ address: ClientAddress, at now: Duration) -> Verdict {
         var wrong = wrong
         var wrongOfAll = wrongOfAll

@@ -1,13 +1,13 @@
 import RelayModel
 
-/// How much of bodies is held in memory: a pure value.
+/// How much memory request bodies take: a pure value.
 ///
-/// Room is taken as a body comes, and not as it is announced, so that an announcement holds none.
-/// One container gets the half at most. The last eighth, of all and of a container's half, is for
-/// the beginnings of bodies, so that short requests, which are nearly all, pass while long ones
-/// wait, whoever sends them.
+/// Memory is taken while a body arrives, and not when it is announced, so that an announcement
+/// takes none. One container gets at most half of it. The last eighth, both of all and of a
+/// container's half, is reserved for the beginnings of bodies. So short requests, which are nearly
+/// all, pass while long ones wait.
 struct BodyBudget: Sendable {
-    /// What is taken at once.
+    /// The size of a beginning in bytes, within which a body may use the reserve.
     static let portion = 65_536
 
     private let room: Int
@@ -18,13 +18,13 @@ struct BodyBudget: Sendable {
         self.room = room
     }
 
-    /// The longest body that one container can ever send, where there is so much room in all.
+    /// Returns the longest body that one container can ever send, if `room` is the memory for all.
     static func longestBody(within room: Int) -> Int {
         let own = room / 2
         return own - own / 8
     }
 
-    /// Takes `bytes`, if there is room for them.
+    /// Takes `bytes` if there is memory for them; returns whether there was.
     mutating func take(_ bytes: Int, for container: ContainerKey?, isBeginning: Bool) -> Bool {
         func isRoom(for taken: Int, of room: Int) -> Bool {
             taken <= (isBeginning ? room : room - room / 8)
@@ -39,7 +39,7 @@ struct BodyBudget: Sendable {
         return true
     }
 
-    /// Gives back what was taken.
+    /// Returns memory.
     mutating func give(_ bytes: Int, of container: ContainerKey?) {
         used -= bytes
         guard let container, let own = byContainer[container] else { return }

@@ -1,31 +1,31 @@
-/// How often something may happen: a bucket of tokens, which fills at a steady rate.
+/// The rate at which something may happen: a token bucket, which fills steadily.
 struct RateLimit: Sendable, Hashable {
-    /// Tokens in a second.
+    /// Tokens per second.
     var perSecond: Double
-    /// Tokens that a bucket holds.
+    /// The capacity of a bucket in tokens.
     var burst: Double
 
-    /// The time in which one token comes.
+    /// Returns the time in which `tokens` come.
     func time(for tokens: Double) -> Duration {
         .nanoseconds(Int64(min(tokens / perSecond, 1e9) * 1e9))
     }
 }
 
-/// Buckets of many, of which only those that are not full take room.
+/// The token buckets of many keys; only buckets that are not full take memory.
 ///
-/// A pure value; moments are durations since any fixed one. Of a bucket there is only the moment at
-/// which it will be full again (the generic cell rate algorithm, ITU-T I.371). Where there are more
-/// buckets than room, those go that are nearest to full: whoever makes up a million names gains a
-/// token for each, and takes none from those who are refused.
+/// It is a pure value; moments are durations since any fixed moment. A bucket is stored as the
+/// moment at which it will be full again (the generic cell rate algorithm, ITU-T I.371). If there
+/// are too many buckets, nearly full ones are dropped. A client that invents a million names gains
+/// a token for each, but cannot free keys that are being refused.
 struct RateTable<Key: Hashable & Sendable>: Sendable {
     private struct Bucket: Sendable {
         var fullAt: Duration
-        /// Where its key stands in ``keys``.
+        /// The index of its key in ``keys``.
         var place: Int
     }
 
     private var buckets: [Key: Bucket] = [:]
-    /// The keys in no order, so that any of them can be drawn.
+    /// The keys in no particular order, so that random ones can be drawn.
     private var keys: [Key] = []
     private let capacity: Int
     private var lastSweep = Duration.zero
@@ -35,10 +35,10 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
         self.capacity = capacity
     }
 
-    /// How many buckets are not full, or were not when it was last looked.
+    /// The number of stored buckets, some of which may be full since they were last checked.
     var count: Int { keys.count }
 
-    /// Takes tokens, or takes none and says after which time they will be there.
+    /// Takes tokens, or takes none and returns the time after which they will be there.
     mutating func take(
         _ tokens: Double = 1, of key: Key, _ limit: RateLimit, at now: Duration
     ) -> Duration? {
@@ -49,15 +49,15 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
         return nil
     }
 
-    /// Whether tokens could be taken.
+    /// Returns whether tokens could be taken.
     func has(_ tokens: Double, for key: Key, _ limit: RateLimit, at now: Duration) -> Bool {
         guard let full = buckets[key]?.fullAt else { return tokens <= limit.burst }
         return max(full, now) + limit.time(for: tokens) <= now + limit.time(for: limit.burst)
     }
 
-    /// Takes tokens whether they are there or not.
+    /// Takes tokens even if they are not there.
     ///
-    /// Of those that are not there, as many as `owed` must come before any can be taken again.
+    /// At most `owed` tokens are taken below zero, which must come before others can be taken.
     mutating func charge(
         _ tokens: Double, to key: Key, _ limit: RateLimit, owed: Double = 0, at now: Duration
     ) {
@@ -65,7 +65,7 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
         put(min(full, now + limit.time(for: limit.burst + owed)), for: key, at: now)
     }
 
-    /// Fills a bucket.
+    /// Fills a bucket, which removes it.
     mutating func fill(_ key: Key) {
         guard let bucket = buckets.removeValue(forKey: key) else { return }
         let last = keys.removeLast()
@@ -85,7 +85,7 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
     }
 
     private mutating func makeRoom(at now: Duration) {
-        // To look at all of them costs as much as there are, and is done once in a second.
+        // Checking all buckets takes time in their number, so it is done at most once in a second.
         if now - lastSweep >= .seconds(1) {
             lastSweep = now
             for key in keys where buckets[key].map({ $0.fullAt <= now }) ?? true { fill(key) }
@@ -98,7 +98,7 @@ struct RateTable<Key: Hashable & Sendable>: Sendable {
         if let fullest { fill(fullest) }
     }
 
-    /// Some number below `bound`; nobody gains anything by foreseeing it.
+    /// Returns a pseudorandom number below `bound`; predicting it has no use.
     private mutating func next(below bound: Int) -> Int {
         draw ^= draw << 13
         draw ^= draw >> 7

@@ -5,38 +5,44 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// How often clients may come.
+/// The limits of how often clients may send requests.
 package struct RateSettings: Sendable, Hashable {
-    /// Requests of one address in a second; `nil` for 10,000, and any number of this machine's own.
+    /// Requests from one address in a second; 0 for any number.
+    ///
+    /// `nil` means 10,000, without a limit for this machine's own address.
     var address: Int?
     /// Requests with one key, or of one change source, in a second; 0 for any number.
     var key = 20_000
     /// Requests of one user in a second; 0 for any number.
     var user = 1000
-    /// What holds for single containers instead.
+    /// The limits of single containers, in place of these.
     var containers: [ContainerID: Own] = [:]
-    /// The memory for bodies.
+    /// The memory for request bodies, in bytes.
     var bodyBytes = 256 * 1_048_576
 
-    /// What holds for one container.
+    /// The limits of one container.
     struct Own: Sendable, Hashable {
         var key: Int
         var user: Int
     }
 
-    /// What a refused credential costs, in requests.
+    /// The cost of a refused credential, in requests.
     static let refusedCost = 20.0
 
-    /// Administrative calls with tokens that are good for one container alone: many times what
-    /// pages of the console ask, and far less than what would keep the writer from others.
+    /// The limit of administrative calls with a token for a single container.
+    ///
+    /// It is many times what the console's pages need, and much less than what would block the
+    /// writer for others.
     static let administration = RateLimit(perSecond: 100, burst: 1000)
 
-    /// The instructions of patterns that are compiled for one user, or for all who are not signed
-    /// in: a fiftieth of a processor, and four tenths of a second at once.
+    /// The limit of regular expressions for one user, or for all callers who are not signed in, in
+    /// compiled instructions.
+    ///
+    /// It is a fiftieth of a processor, and four tenths of a second at once.
     static let patterns = RateLimit(perSecond: 20_000, burst: 400_000)
-    /// The same for all callers of one container.
+    /// The limit of regular expressions for all callers of one container.
     static let patternsOfContainer = RateLimit(perSecond: 200_000, burst: 1_000_000)
-    /// The same for one request.
+    /// The limit of regular expressions for one request.
     static let patternsOfRequest = 100_000
 
     package init() {}
@@ -45,13 +51,15 @@ package struct RateSettings: Sendable, Hashable {
         address == 0 ? nil : RateLimit(address ?? 10_000, seconds: 2)
     }
 
-    /// What a container sets itself counts before what the configuration says of it.
+    /// Returns the limit of a container's keys; the container's own settings precede the
+    /// configuration.
     func ofKeys(_ container: ContainerSettings) -> RateLimit? {
         let rate = container.rates.key ?? containers[container.key.container]?.key ?? key
         return rate == 0 ? nil : RateLimit(rate, seconds: 2)
     }
 
-    /// A client that was away for long asks for much at once.
+    /// Returns the limit of a container's users; a client that was away for long may send many
+    /// requests at once.
     func ofUsers(_ container: ContainerSettings) -> RateLimit? {
         let rate = container.rates.user ?? containers[container.key.container]?.user ?? user
         return rate == 0 ? nil : RateLimit(rate, seconds: 10)
@@ -64,11 +72,11 @@ extension RateLimit {
     }
 }
 
-/// Lets requests in as often as they may come, and as far as there is memory for their bodies.
+/// Limits the rate of requests and the memory for their bodies.
 ///
-/// Concurrency: a lock around the tables; nothing is called while it is held.
+/// Concurrency: a lock protects the tables; no other code is called while it is held.
 package final class Turnstile: Sendable {
-    /// Who is counted, besides addresses.
+    /// What is counted besides addresses.
     private enum Who: Hashable, Sendable {
         case key(ContainerKey, String)
         case user(ContainerKey, UserID)
@@ -78,7 +86,7 @@ package final class Turnstile: Sendable {
     }
 
     private struct State {
-        // A bucket takes about a hundred bytes: these are a few megabytes.
+        // A bucket takes about a hundred bytes, so these are a few megabytes.
         var addresses = RateTable<ClientAddress>(capacity: 65_536)
         var others = RateTable<Who>(capacity: 65_536)
         var guesses = AdminGuesses()
@@ -92,12 +100,12 @@ package final class Turnstile: Sendable {
     private let watch: Stopwatch
     private let refusals: [String: Counter]
 
-    /// How long a body waits for memory, and how many do at a time.
+    /// How long a body waits for memory, how often it tries, and how many bodies wait at a time.
     private static let bodyPatience = Duration.seconds(5)
     private static let bodyPause = Duration.milliseconds(25)
     private static let mostWaiting = 256
 
-    /// Lets everybody in at first.
+    /// Creates a turnstile with full buckets.
     package init(
         _ settings: RateSettings = RateSettings(), clock: any Clock<Duration>,
         metrics: any MetricsFactory
@@ -121,7 +129,7 @@ package final class Turnstile: Sendable {
 
     /// Counts a request of `peer`.
     ///
-    /// - Throws: 429 if its address has come too often.
+    /// - Throws: The error 429 if its address sends too many.
     func arrive(_ peer: Peer?) throws(APIError) {
         guard let origin = counted(peer), let limit = settings.ofAddresses else { return }
         let wait = state.withLock { $0.addresses.take(of: origin, limit, at: watch.elapsed()) }
@@ -136,7 +144,8 @@ package final class Turnstile: Sendable {
         }
     }
 
-    /// The address as which `peer` is counted; `nil` for the machine itself, unless that is asked.
+    /// Returns the address under which `peer` is counted; `nil` for this machine's own, unless a
+    /// limit is configured.
     private func counted(_ peer: Peer?) -> ClientAddress? {
         guard let client = peer?.client, settings.address != nil || !client.isLoopback else {
             return nil
@@ -146,7 +155,7 @@ package final class Turnstile: Sendable {
 
     /// Counts a request with a key of `container`, or of one of its change sources.
     ///
-    /// - Throws: 429 if it is used too often.
+    /// - Throws: The error 429 if it is used too often.
     func use(key: String, of container: ContainerSettings) throws(APIError) {
         guard let limit = settings.ofKeys(container) else { return }
         let wait = state.withLock {
@@ -157,7 +166,7 @@ package final class Turnstile: Sendable {
 
     /// Counts a request of a user.
     ///
-    /// - Throws: 429 if they come too often.
+    /// - Throws: The error 429 if there are too many.
     func use(user: UserID, of container: ContainerSettings) throws(APIError) {
         guard let limit = settings.ofUsers(container) else { return }
         let wait = state.withLock {
@@ -166,9 +175,9 @@ package final class Turnstile: Sendable {
         if let wait { throw refusal("user", "requests of this user come too often", wait) }
     }
 
-    /// Counts an administrative call with a token that is good for one container alone.
+    /// Counts an administrative call with a token for a single container.
     ///
-    /// - Throws: 429 if they come too often.
+    /// - Throws: The error 429 if there are too many.
     func use(administering container: ContainerKey) throws(APIError) {
         let wait = state.withLock {
             $0.others.take(
@@ -179,10 +188,11 @@ package final class Turnstile: Sendable {
         }
     }
 
-    /// Answers a call of a user, or of somebody who is not signed in, and counts the patterns that
-    /// it has compiled.
+    /// Runs a call, and counts the regular expressions that it compiles.
     ///
-    /// - Throws: 429 if there were too many before, and what `body` throws.
+    /// `user` is `nil` for a caller who is not signed in.
+    ///
+    /// - Throws: The error 429 if there were too many before, and what `body` throws.
     func compiling<Value>(
         for user: UserID?, of container: ContainerKey, _ body: () async throws -> Value
     ) async throws -> Value {
@@ -200,9 +210,9 @@ package final class Turnstile: Sendable {
         }
     }
 
-    /// The time until a pattern may be compiled; `nil` if that is now.
+    /// Returns the time until a regular expression may be compiled; `nil` if that is now.
     ///
-    /// What it comes to is known afterwards, and charged then.
+    /// Its cost is known only afterwards, and charged then.
     private func patternsWait(_ user: UserID?, _ container: ContainerKey) -> Duration? {
         let now = watch.elapsed()
         return state.withLock { state in
@@ -219,7 +229,7 @@ package final class Turnstile: Sendable {
         guard instructions > 0 else { return }
         let now = watch.elapsed()
         state.withLock { state in
-            // Several requests at a time may each have taken the last of it.
+            // Several simultaneous requests may each have taken the last tokens.
             let (one, all) = (RateSettings.patterns, RateSettings.patternsOfContainer)
             state.others.charge(
                 Double(instructions), to: .patternsOfAll(container), all, owed: all.burst, at: now)
@@ -238,8 +248,8 @@ package final class Turnstile: Sendable {
 
     /// Compares an administrative token when it is its turn.
     ///
-    /// - Throws: 429 if too many wrong ones wait, and what `compare` throws; if that is a `Wrong`,
-    ///   it was a guess.
+    /// - Throws: The error 429 if too many wrong tokens wait, and what `compare` throws; if that is
+    ///   a `Wrong`, the token counts as a guess.
     func judge<Value, Wrong: Error>(
         _ peer: Peer?, wrong: Wrong.Type, _ compare: () async throws -> Value
     ) async throws -> Value {
@@ -265,9 +275,9 @@ package final class Turnstile: Sendable {
 
     // MARK: Memory
 
-    /// Takes memory for a part of a body, and waits for it a little.
+    /// Takes memory for a part of a body, and waits briefly if there is none.
     ///
-    /// - Throws: 503 if there is none in time.
+    /// - Throws: The error 503 if there is none in time.
     func takeMemory(
         _ bytes: Int, for container: ContainerKey?, isBeginning: Bool
     ) async throws {
@@ -284,7 +294,7 @@ package final class Turnstile: Sendable {
         let began = clock.measureStart()
         if mayWait {
             defer { state.withLock { $0.waiting -= 1 } }
-            // There is room when somebody else has been answered: it is looked for again.
+            // Memory becomes free when another request has been answered, so it is tried again.
             while began.elapsed() < Self.bodyPatience {
                 try await clock.sleep(for: Self.bodyPause)
                 if state.withLock({ take(&$0) }) { return }
@@ -295,13 +305,13 @@ package final class Turnstile: Sendable {
             .tryAgainLater, "there is no memory for this body now", retryAfter: 2)
     }
 
-    /// Gives memory back.
+    /// Returns memory.
     func giveMemory(_ bytes: Int, of container: ContainerKey?) {
         guard bytes > 0 else { return }
         state.withLock { $0.bodies.give(bytes, of: container) }
     }
 
-    /// The memory that bodies hold, for tests.
+    /// The memory that bodies take, for tests.
     var memory: Int { state.withLock { $0.bodies.used } }
 }
 

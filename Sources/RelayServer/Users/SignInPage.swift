@@ -1,13 +1,13 @@
 import RelayModel
 
-/// The page on which somebody lands whom a client sent to sign in, where no page of the
-/// application's own is configured.
+/// The page for users whom a client sent to sign in, if the application has configured no page of
+/// its own.
 enum SignInPage {
-    /// Nothing is fetched by it, and nothing frames it.
+    /// The content security policy: the page loads nothing, and must not be framed.
     static let policy =
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
-    /// The page for the users of a container, who came from a page of `origin`.
+    /// Returns the page for the users of a container who came from a page of `origin`.
     static func html(of key: ContainerKey, origin: String? = nil) -> String {
         let container = escaped(key.container.rawValue)
         var wayBack = "close this window, go back to the\napplication and sign in there."

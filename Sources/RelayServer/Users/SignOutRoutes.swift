@@ -1,12 +1,12 @@
 import RelayModel
 import Storage
 
-/// Signing out: CloudKit's clients only forget their token, ours can make everybody forget it.
+/// Signing out: CloudKit's clients only forget their token; here the relay revokes the session too.
 struct SignOutRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any DeviceRegistry
     let sessions: SessionService
-    /// Is told of sessions that count no more.
+    /// Called for sessions that were revoked.
     let revoked: @Sendable (Revocation) async -> Void
 
     var routes: [RelayRoute] {
@@ -17,7 +17,7 @@ struct SignOutRoutes: Sendable {
         ]
     }
 
-    /// Ends the session of the user token, and the device that the body names, if it names one.
+    /// Ends the session of the user token, and the device that the body names, if any.
     private func signOut(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {

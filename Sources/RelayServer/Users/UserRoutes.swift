@@ -2,10 +2,10 @@ import HTTPTypes
 import RelayModel
 import Storage
 
-/// CloudKit's calls that tell a client who it is, and the page for those who are nobody yet.
+/// CloudKit's calls that tell clients about users, and the page for users who are not signed in.
 ///
-/// The relay has no directory of people: it knows users by their record names alone. So look-ups by
-/// record name answer with that name, and look-ups by address find nobody.
+/// The relay has no directory of people: it knows users only by their record names. So look-ups by
+/// record name answer with that name, and look-ups by address find no one.
 struct UserRoutes: Sendable {
     let clients: ClientAdmission
     let registry: any ContainerRegistry
@@ -31,7 +31,8 @@ struct UserRoutes: Sendable {
         ]
     }
 
-    /// The flat form satisfies CloudKit JS and MistKit; `users` is the form of Apple's text.
+    /// Answers with the caller's identity; the flat form is for CloudKit JS and MistKit, and
+    /// `users` is the form of Apple's documentation.
     private func caller(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
@@ -40,9 +41,11 @@ struct UserRoutes: Sendable {
         return RelayAnswer(json: .object(identity))
     }
 
-    /// As the service has it (measured by MistKit's authors): who is signed in may be asked of
-    /// every database, people are looked for in the public one, and of whoever asks elsewhere it is
-    /// not even asked who they are.
+    /// Checks that the call is in the public database and that a user is signed in.
+    ///
+    /// This is how CloudKit behaves (measured by MistKit's authors): the caller's identity is
+    /// available in every database, but people can be looked for only in the public one. In other
+    /// databases the refusal comes before the check of the user.
     private func requireUser(_ admitted: AdmittedCaller) throws {
         guard admitted.database == .public else {
             throw APIError(
@@ -52,7 +55,7 @@ struct UserRoutes: Sendable {
         _ = try admitted.user()
     }
 
-    /// Nobody's contacts are known here.
+    /// Answers with an empty list, because the relay knows no contacts.
     private func discoverAll(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
@@ -60,14 +63,15 @@ struct UserRoutes: Sendable {
         return RelayAnswer(json: ["users": []])
     }
 
-    /// The members under which clients list whom they look for, and what a bare text in each is.
+    /// The members in which clients list whom they look for, and the meaning of a plain text in
+    /// each.
     private static let lookupMembers = [
         ("users", "userRecordName"), ("lookupInfos", "userRecordName"),
         ("emailAddresses", "emailAddress"), ("phoneNumbers", "phoneNumber"),
     ]
 
-    /// One entry for each element: `{"userRecordName"}`, `{"emailAddress"}`, `{"phoneNumber"}`, or
-    /// a bare record name.
+    /// Answers with one entry for each element: `{"userRecordName"}`, `{"emailAddress"}`,
+    /// `{"phoneNumber"}`, or a plain record name.
     private func lookUp(
         _ request: RelayRequest, _ admitted: AdmittedCaller
     ) async throws -> RelayAnswer {
@@ -96,7 +100,8 @@ struct UserRoutes: Sendable {
         ["userRecordName": .string(user.rawValue), "nameComponents": [:]]
     }
 
-    /// Where `redirectURL` leads if nothing else is configured: CloudKit JS opens it in a window.
+    /// Answers with the page to which `redirectURL` leads if no other is configured: CloudKit JS
+    /// opens it in a window.
     private func signInPage(_ request: RelayRequest) async throws -> RelayAnswer {
         let key = try await registry.key(in: request)
         var answer = RelayAnswer(
