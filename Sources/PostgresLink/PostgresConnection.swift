@@ -6,30 +6,30 @@
 
 /// One connection to a server.
 ///
-/// It is used by one thread alone, and that protects it.
+/// Concurrency: only one thread may use it.
 package final class PostgresConnection: @unchecked Sendable {
     let handle: OpaquePointer
     private let warningCounts: UnsafeMutablePointer<Int32>
     let wake: PostgresWake
-    /// How much time has passed.
+    /// A clock: the time since some fixed moment.
     package let watch: @Sendable () -> Duration
     let isStopped: @Sendable () -> Bool
-    /// Whether notifications have come that nobody has asked for since.
+    /// Whether notifications have arrived since they were last asked for.
     private var wasNotified = false
-    /// Which history the server writes, as far as whoever made the connection has asked.
+    /// The server's timeline, if the code that made the connection has asked for it.
     package var timeline: ServerTimeline?
 
-    /// Connects, which waits.
+    /// Connects to a server; blocks.
     ///
-    /// Each address of each host has the time that ``timeout(_:)`` says, also where a server takes
-    /// the connection and says nothing, or stops in the middle of signing in. A look-up of a name
-    /// waits too, as long as the machine's resolver does.
+    /// Each address of each host has the time of ``timeout(_:)``, even if a server accepts the
+    /// connection and then sends nothing, or stops during the sign-in. A look-up of a name blocks
+    /// too, as long as the machine's resolver does.
     ///
     /// - Parameters:
-    ///   - parameters: what libpq is told.
-    ///   - wake: wakes waits for answers.
-    ///   - watch: how much time has passed.
-    ///   - isStopped: whether nobody wants an answer any more.
+    ///   - parameters: The connection parameters for libpq.
+    ///   - wake: Wakes the thread out of its waits.
+    ///   - watch: A clock: the time since some fixed moment.
+    ///   - isStopped: Whether answers are no longer needed.
     /// - Throws: ``PostgresError`` without a state.
     package init(
         _ parameters: [String: String], wake: PostgresWake,
@@ -61,11 +61,10 @@ package final class PostgresConnection: @unchecked Sendable {
         self.isStopped = isStopped
     }
 
-    /// How many seconds an address of a host has until it has let the session in, if a URL says so
-    /// or leaves it open.
+    /// Returns how many seconds each address of a host has until the session is established.
     ///
-    /// libpq takes 0 and less for no end, which nobody who waits would see: they get the longest
-    /// time, as whatever is longer.
+    /// `said` is the value in the URL, if any. libpq takes 0 and less for no limit. Such values get
+    /// the longest time, as do longer ones.
     package static func timeout(_ said: String?) -> String {
         guard let seconds = said.flatMap({ Int($0.filter { !$0.isWhitespace }) }) else {
             return "\(usualTimeout)"
@@ -74,7 +73,7 @@ package final class PostgresConnection: @unchecked Sendable {
     }
 
     private static let usualTimeout = 5
-    /// A server that starts TLS and asks a directory for the role needs less.
+    /// A server that uses TLS and asks a directory for the role needs less.
     private static let longestTimeout = 60
 
     deinit {
@@ -82,20 +81,20 @@ package final class PostgresConnection: @unchecked Sendable {
         warningCounts.deallocate()
     }
 
-    /// How many warnings the server sent.
+    /// The number of warnings that the server sent.
     package var warnings: Int { Int(warningCounts[Int(CPQ_ALL)]) }
-    /// How many of them say that something lacks which is needed (55000).
+    /// The number of warnings with SQLSTATE 55000 (a needed object is not in the right state).
     package var warningsOfWhatLacks: Int { Int(warningCounts[Int(CPQ_OF_WHAT_LACKS)]) }
 
-    /// The version, as 150018.
+    /// The server's version, such as 150018.
     package var serverVersion: Int { Int(PQserverVersion(handle)) }
-    /// What the database's texts are written in, as `UTF8`; empty where the server does not say.
+    /// The encoding of the database, such as `UTF8`; empty if the server does not say.
     package var serverEncoding: String {
         PQparameterStatus(handle, "server_encoding").map { String(cString: $0) } ?? ""
     }
-    /// The number of the server's process, as the server told it when the connection was made.
+    /// The ID of the server's process, as reported when the connection was made.
     package var serverProcess: Int { Int(PQbackendPID(handle)) }
-    /// The address of this end, as `10.0.0.5`; the loopback's where no network is between.
+    /// The address of this end, such as `10.0.0.5`; the loopback address if no network is used.
     package var ownAddress: String {
         var buffer = [CChar](repeating: 0, count: Int(CPQ_ADDRESS_BYTES))
         guard cpq_own_address(PQsocket(handle), &buffer, Int32(buffer.count)) != 0 else {
@@ -104,7 +103,7 @@ package final class PostgresConnection: @unchecked Sendable {
         let digits = buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
         return String(decoding: digits, as: UTF8.self)
     }
-    /// The database's name.
+    /// The name of the database.
     package var database: String { String(cString: PQdb(handle)) }
 
     static func withTexts<Result>(
@@ -131,12 +130,12 @@ package final class PostgresConnection: @unchecked Sendable {
 
     // MARK: Commands
 
-    /// How long an answer may take, unless a caller knows better.
+    /// How long an answer may take by default.
     package static let patience = Duration.seconds(30)
-    /// How long an answer may be, in bytes, unless it may take any time as well: more than a server
-    /// has to say of a million tables.
+    /// The maximum size of an answer in bytes, unless its time is unlimited; more than a server has
+    /// to say about a million tables.
     package static let mostBytes = 256 << 20
-    /// How many answers one text of statements may have.
+    /// The maximum number of results for one text of statements.
     private static let mostAnswers = 1000
 
     /// Runs one statement and returns its rows.
@@ -164,14 +163,14 @@ package final class PostgresConnection: @unchecked Sendable {
         return rows
     }
 
-    /// About what a row takes in memory.
+    /// Returns the approximate size of a row in memory.
     private static func size(of row: Int32, of result: OpaquePointer) -> Int {
         (0..<PQnfields(result)).reduce(32) { size, column in
             size + 16 + Int(PQgetlength(result, row, column))
         }
     }
 
-    /// Runs one statement and returns its rows as they are written, `nil` where there is no value.
+    /// Runs one statement and returns its rows as bytes, `nil` for NULL.
     package func rows(_ sql: String, _ values: [String?] = []) throws -> [[[UInt8]?]] {
         var rows: [[[UInt8]?]] = []
         try send(sql, values)
@@ -190,12 +189,13 @@ package final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Asks for rows that ``nextRow()`` reads one by one; nothing else is asked for before the end.
+    /// Starts a query whose rows ``nextRow()`` reads one by one; no other may be started before its
+    /// end.
     package func beginRows(_ sql: String) throws { try send(sql, []) }
 
-    /// The next row as it is written, `nil` where there is no value; or `nil` after the last one.
+    /// Returns the next row as bytes, with `nil` for NULL, or `nil` after the last row.
     ///
-    /// What nobody reads waits in the server, however large it is.
+    /// Rows that are not read yet wait in the server, however many there are.
     package func nextRow() throws -> [[UInt8]?]? {
         var refusal: PostgresError?
         var answers = 0
@@ -205,7 +205,7 @@ package final class PostgresConnection: @unchecked Sendable {
             defer { PQclear(result) }
             switch PQresultStatus(result) {
             case PGRES_SINGLE_TUPLE: return Self.row(0, of: result)
-            // The end, which has no row.
+            // The end of the rows, which is a result without a row.
             case PGRES_TUPLES_OK: break
             case PGRES_COPY_IN, PGRES_COPY_OUT: throw Self.unasked
             default: refusal = refusal ?? Self.error(of: result)
@@ -217,23 +217,25 @@ package final class PostgresConnection: @unchecked Sendable {
     }
 
     private func send(_ sql: String, _ values: [String?]) throws {
-        // What replicates understands no parameters.
+        // Replication commands have no parameters.
         let isSent =
             values.isEmpty
             ? PQsendQuery(handle, sql)
             : Self.withTexts(values) {
                 PQsendQueryParams(handle, sql, Int32(values.count), nil, $0, nil, nil, 0)
             }
-        // Row by row: libpq would hold all of an answer, however long a server makes it.
+        // In single-row mode, because otherwise libpq would collect the whole answer, whatever its
+        // size.
         guard isSent == 1, PQsetSingleRowMode(handle) == 1 else { throw failure }
     }
 
-    /// What is said of a server that begins to copy though nobody asked for it: libpq says so each
-    /// time that it is asked for a result, without an end.
+    /// The error for a server that begins a copy without a request.
+    ///
+    /// libpq would then return the same result at each call, without end.
     static let unasked = PostgresError(
         state: "", message: "the server answers with data that nobody asked for")
 
-    /// Counts an answer of a server, which could give one after the other without an end.
+    /// Counts a result, because a hostile server could send results without end.
     private static func note(_ answers: inout Int) throws {
         answers += 1
         guard answers <= mostAnswers else {
@@ -241,7 +243,7 @@ package final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Waits until a result has come, or none is to come.
+    /// Waits until a result has arrived, or no further one is expected.
     private func awaitResult(
         since start: Duration, within patience: Duration?, meanwhile: () throws -> Void = {}
     ) throws {
@@ -258,7 +260,7 @@ package final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Hands over the rows of what was sent, each as a result of its own.
+    /// Passes each row of the answer to `body`, as a result of its own.
     private func results(
         within patience: Duration?, meanwhile: () throws -> Void = {},
         _ body: (OpaquePointer) throws -> Void
@@ -291,7 +293,7 @@ package final class PostgresConnection: @unchecked Sendable {
             PQresultErrorField(result, 0x4D).map { String(cString: $0) }
             ?? String(cString: PQresultErrorMessage(result))
         let line = PostgresError.line(message)
-        // Of what is a table of another kind than is needed, the reason stands below the message.
+        // For a table of the wrong kind, the reason is in the detail below the message.
         guard ["22023", "42809"].contains(state),
             let detail = PQresultErrorField(result, 0x44).map({ String(cString: $0) })
         else { return PostgresError(state: state, message: line) }
@@ -300,7 +302,7 @@ package final class PostgresConnection: @unchecked Sendable {
 
     // MARK: The stream
 
-    /// The next message that has come, or `nil` if none has.
+    /// Returns the next message that has arrived; `nil` if none has.
     ///
     /// - Throws: ``PostgresError`` if the stream has ended.
     package func message() throws -> [UInt8]? {
@@ -324,31 +326,33 @@ package final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Reads what the socket has.
+    /// Reads what has arrived on the socket.
     package func receive() throws {
         guard takeInput() else { throw failure }
     }
 
-    /// Has libpq read what has come; says whether the connection is there still.
+    /// Lets libpq read what has arrived; returns `false` if the connection is lost.
     ///
-    /// It reads as much as it has room for, 8 KiB at the least. What TLS has deciphered beyond
-    /// that, of a record of 16 KiB at the most, is not seen by whoever waits for the socket.
+    /// libpq reads as much as its buffer holds, at least 8 KiB. A TLS record has up to 16 KiB, and
+    /// deciphered bytes that were not read are not visible on the socket.
     func takeInput() -> Bool {
         guard PQconsumeInput(handle) == 1 else { return false }
-        // If that finds the connection's end, what came before is read first, which says why.
+        // If this finds the end of the connection, the earlier bytes are still read first, and may
+        // say why.
         if PQsslInUse(handle) != 0 { _ = PQconsumeInput(handle) }
         noteNotifications()
         return true
     }
 
-    /// Takes the notifications that have come, whatever they say; returns whether any had.
+    /// Removes the notifications that have arrived, whatever they say; returns whether there were
+    /// any.
     @discardableResult package func takeNotifications() -> Bool {
         noteNotifications()
         defer { wasNotified = false }
         return wasNotified
     }
 
-    /// Lets go of notifications, which libpq would keep for as long as nobody takes them.
+    /// Removes notifications from libpq, which would keep them otherwise.
     private func noteNotifications() {
         while let notification = PQnotifies(handle) {
             PQfreemem(notification)
@@ -356,7 +360,7 @@ package final class PostgresConnection: @unchecked Sendable {
         }
     }
 
-    /// Sends a message to whoever streams.
+    /// Sends a message into the stream.
     package func put(_ bytes: [UInt8]) throws {
         let outcome = bytes.withUnsafeBytes { raw in
             PQputCopyData(

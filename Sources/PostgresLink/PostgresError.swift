@@ -1,25 +1,26 @@
-/// What a server, or the way to it, answered to a command.
+/// An error of a server or of the connection to it.
 package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The five characters of SQLSTATE; empty where the connection failed.
+    /// The SQLSTATE of five characters; empty if the connection failed.
     package let state: String
-    /// What is wrong in the server's language, in one line.
+    /// The error message in the server's language, as one line.
     package let message: String
-    /// Whether a connection is there, and nobody answers on it.
+    /// Whether the connection exists, but the server does not answer on it.
     package let isUnanswered: Bool
 
     package init(state: String, message: String) {
         self.init(state: state, message: message, isUnanswered: false)
     }
 
-    /// The words for it, with the server's code.
+    /// The message with the SQLSTATE.
     package var description: String { state.isEmpty ? message : "\(message) (\(state))" }
 
-    /// Takes what libpq says of all servers that it tried, or of all addresses of one.
+    /// Creates the error from libpq's text about all servers, or all addresses of one, that it
+    /// tried.
     ///
-    /// What one of them said tells more than that another did not answer, as a former primary does
-    /// not; that one only reads tells least, because the standbys of a cluster do.
+    /// An answer of one server says more than that another one, such as a former primary, did not
+    /// answer. That a server is read-only says least, because every standby of a cluster is.
     package init(connecting text: String) {
-        // Hints stand below, and away from the edge.
+        // Hints are on indented lines below a message.
         let all = text.split(whereSeparator: \.isNewline)
             .filter { $0.first?.isWhitespace == false }
             .map { PostgresError(state: "", message: Self.beginning(of: $0)) }
@@ -34,68 +35,70 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
         self.isUnanswered = isUnanswered
     }
 
-    /// The first line of a text, which has what is wrong; libpq's go on with hints.
+    /// Returns the first line of a text, which says what is wrong; hints of libpq follow it.
     package static func line(_ text: String) -> String {
         let lines = text.split(whereSeparator: \.isNewline)
         return lines.first.map { beginning(of: $0) } ?? "no reason was given"
     }
 
-    /// What is kept of a line: by scalars, because one letter may have any number of them.
+    /// Cuts a line by Unicode scalars, because one character may have any number of them.
     private static func beginning(of line: Substring) -> String {
         String(String.UnicodeScalarView(line.unicodeScalars.prefix(300)))
     }
 
-    /// Nobody answered what was asked on a connection that is there.
+    /// Returns the error of a server that did not answer on an existing connection.
     static func noAnswer(within patience: Duration) -> PostgresError {
         PostgresError(
             state: "", message: "no answer within \(patience.components.seconds) s",
             isUnanswered: true)
     }
 
-    /// Why a server did not let somebody in.
+    /// The reason why a server could not be used.
     package enum Refusal: Sendable, Hashable {
         case password, database, full, unreachable
-        /// The server does not prove who it is, or speaks no TLS where that is asked for.
+        /// The server does not prove its identity, or does not support TLS although that was
+        /// required.
         case untrusted
     }
 
-    /// Whether somebody took the connection and ended it without a word.
+    /// Whether a server accepted the connection and closed it without a message.
     package var isCutOff: Bool {
         state.isEmpty
             && ["closed the connection unexpectedly", "Connection reset", "SYSCALL", "Broken pipe"]
                 .contains { message.contains($0) }
     }
 
-    /// What is looked at where nobody can be connected to.
+    /// What to check if no connection can be made.
     ///
-    /// Of a server that takes the connection and stands still libpq says the same as of a network
-    /// that swallows everything.
+    /// libpq reports a server that accepts the connection and then hangs like a network that drops
+    /// all packets.
     package var whatToCheck: String {
         let isTimedOut = state.isEmpty && message.hasSuffix("timeout expired")
         return "check host, port and network"
-            + (isTimedOut ? ", and whether the server stands still" : "")
+            + (isTimedOut ? ", and whether the server hangs" : "")
     }
 
-    /// Whether the server takes no writes, as a standby does; libpq says either, by what it was
-    /// told to look for.
+    /// Whether the server is read-only, as a standby is; libpq has two messages for it, depending
+    /// on `target_session_attrs`.
     package var isOfReader: Bool {
         state == "25006" || message.contains("read-only") || message.contains("hot standby mode")
     }
 
-    /// Whether a server speaks no TLS, and that was asked for, as unless the URL says otherwise.
+    /// Whether the server does not support TLS although it was required, which is the default for a
+    /// remote server.
     package var speaksNoTLS: Bool { state.isEmpty && message.contains("SSL was required") }
 
-    /// What the server says where it does not let a role in, or wants another proof of it.
+    /// The messages of a server that does not accept a role, or its proof.
     private static let refusesRole = [
         "authentication failed", "no password supplied", "no pg_hba.conf entry",
         "pg_hba.conf rejects", "is not permitted to log in", "permission denied for database",
         "requires a valid client certificate",
     ]
 
-    /// What a connection that failed failed of.
+    /// The reason why a connection failed.
     ///
-    /// libpq gives no SQLSTATE of it, so that the words must tell; in a language that is not known
-    /// here it is ``Refusal/unreachable``, and the server's own words say more.
+    /// libpq gives no SQLSTATE for it, so it is recognised by its words. In an unknown language it
+    /// is ``Refusal/unreachable``, and the server's own message says more.
     package var refusal: Refusal {
         if Self.refusesRole.contains(where: message.contains) { return .password }
         if message.contains("does not exist") {

@@ -4,24 +4,24 @@
     import CNoPQ
 #endif
 
-/// Where a server is, and how it is reached: what libpq is told.
+/// The address of a server and how to connect to it, as libpq's connection parameters.
 package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
     private let parameters: [String: String]
 
-    /// What an URL may say of a connection.
+    /// The parameters that a URL may set.
     ///
-    /// No password: it would stand in the list of processes, or in the store. No `options`: what
-    /// Belfry relies on is set by itself.
+    /// It may not set a password, which would be visible in the list of processes or in the store.
+    /// It may not set `options`, because Belfry sets what it relies on itself.
     static let allowed: Set<String> = [
         "host", "hostaddr", "port", "dbname", "user", "passfile", "service", "sslmode",
         "sslrootcert", "sslcert", "sslkey", "sslcrl", "connect_timeout", "target_session_attrs",
         "application_name", "channel_binding", "require_auth",
     ]
 
-    /// Reads `postgresql://…`, or libpq's `key=value` pairs.
+    /// Parses `postgresql://…`, or libpq's `key=value` pairs.
     ///
-    /// - Throws: ``BadPostgresURL`` with what is wrong; the text itself is not in it, which may
-    ///   hold a password.
+    /// - Throws: ``BadPostgresURL`` with what is wrong. It does not contain the text, which may
+    ///   have a password.
     package init(_ text: String) throws(BadPostgresURL) {
         guard !BadPostgresURL.isNoURL(text) else { throw .noURL }
         guard !BadPostgresURL.hasCutPassword(text) else { throw .cutPassword }
@@ -47,7 +47,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         self.parameters = parameters
     }
 
-    /// What options of libpq's have values, by its names for them.
+    /// Returns the options of libpq that have values, under libpq's names.
     static func values(
         _ options: UnsafeMutablePointer<PQconninfoOption>
     ) -> [String: String] {
@@ -62,43 +62,44 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         return values
     }
 
-    /// What libpq takes where it is told nothing: of the environment, and of a service that this
-    /// names.
+    /// The values that libpq uses if none are given: those of the environment, and of a service
+    /// that it names.
     private static var defaults: [String: String] {
         guard let options = PQconndefaults() else { return [:] }
         defer { PQconninfoFree(options) }
         return values(options)
     }
 
-    /// Whether a text is meant for a server, be it right or wrong, and not for a file: an URL, or
-    /// pairs of which the first has a word of libpq.
+    /// Returns whether a text is meant as a server, valid or not, and not as a file.
+    ///
+    /// That is a URL, or pairs that begin with a keyword of libpq.
     package static func isMeant(by text: String) -> Bool {
         let scheme = text.prefix { $0.isASCII && $0.isLetter }
         if !scheme.isEmpty, text.dropFirst(scheme.count).hasPrefix("://") { return true }
         guard let equals = text.firstIndex(of: "=") else { return false }
         let word = String(text[..<equals].filter { !$0.isWhitespace })
-        // What is refused is meant for a server too, and is not repeated as the name of a file.
+        // Refused keywords count too: such a text must not be repeated as the name of a file.
         return allowed.contains(word) || word == "password" || word == "options"
     }
 
-    /// Where it is, without anything secret.
+    /// The server's address in words, without secrets.
     package var description: String {
         let place = byHost(parameters).map { Self.address($0) }.joined(separator: ",")
         let database = parameters["dbname"] ?? parameters["user"] ?? ""
         return database.isEmpty && parameters["service"] != nil ? place : "\(place)/\(database)"
     }
 
-    /// Where one host is.
+    /// Returns the address of one host in words.
     private static func address(_ one: [String: String]) -> String {
         let host =
             one["host"] ?? one["hostaddr"] ?? one["service"].map { "service \($0)" } ?? "localhost"
         return host + (one["port"].map { ":\($0)" } ?? "")
     }
 
-    /// What libpq is told, once for each of several hosts alone.
+    /// Returns the connection parameters for each of several hosts alone.
     ///
-    /// - Parameter all: What it is told of all of them.
-    /// - Returns: One for each host, in their order; what was given where there is but one.
+    /// - Parameter all: The parameters with all hosts.
+    /// - Returns: One element for each host, in their order; `all` itself if there is only one.
     package func byHost(_ all: [String: String]) -> [[String: String]] {
         var lists: [String: [String]] = [:]
         for name in ["host", "hostaddr", "port"] {
@@ -111,7 +112,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         return (0..<count).map { index in
             var one = all
             for (name, list) in lists {
-                // One port is that of all; what is empty is as if it were not said.
+                // A single port is that of all hosts; an empty value counts as not given.
                 let value = list.count == 1 ? list[0] : index < list.count ? list[index] : ""
                 one[name] = value.isEmpty ? nil : value
             }
@@ -119,8 +120,9 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether nothing of the connection leaves the machine, by what the text says, and where that
-    /// says nothing, by what libpq takes then: `defaults`, by its names.
+    /// Returns whether the connection stays on this machine.
+    ///
+    /// If the text does not say, libpq's `defaults` decide, under libpq's names.
     package func isLocal(beside defaults: [String: String]) -> Bool {
         let address = parameters["hostaddr"] ?? defaults["hostaddr"]
         let named = address ?? parameters["host"]
@@ -132,18 +134,18 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether there are several servers, of which one is chosen.
+    /// Whether several servers are named, of which one is chosen.
     private var hasSeveralHosts: Bool {
         [parameters["host"], parameters["hostaddr"]].contains { $0?.contains(",") == true }
     }
 
-    /// All that libpq is told, with what is taken where the URL says nothing.
+    /// Returns all connection parameters, with Belfry's values for what the URL does not set.
     ///
     /// - Parameters:
-    ///   - isReplication: whether the connection replicates.
-    ///   - writesByDefault: whether a session must be one that may write before anything is set.
-    ///   - authorities: the file with those whose certificates are believed.
-    /// - Returns: The values by libpq's names for them.
+    ///   - isReplication: Whether it is a replication connection.
+    ///   - writesByDefault: Whether the server must accept writes before any setting is changed.
+    ///   - authorities: The file of trusted certificate authorities.
+    /// - Returns: The values under libpq's names.
     package func parameters(
         isReplication: Bool, writesByDefault: Bool = true, authorities: String?
     ) -> [String: String] {
@@ -152,8 +154,9 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
             "application_name": "belfry", "client_encoding": "UTF8",
             "gssencmode": "disable", "keepalives_idle": "20", "keepalives_interval": "5",
             "keepalives_count": "3", "tcp_user_timeout": "30000",
-            // Of several hosts the one that is not a standby: a failover needs no new URL. One
-            // whose sessions only read may be a former primary that was shut out so.
+            // Of several hosts, the primary is chosen, so that a failover needs no new URL. A
+            // primary whose sessions are read-only by default may be a former one that was fenced
+            // in that way.
             "target_session_attrs": writesByDefault || hasSeveralHosts ? "read-write" : "primary",
             "sslmode": isNear ? "prefer" : "verify-full",
         ]

@@ -40,7 +40,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// The real world, in which this is the Belfry that it is.
+    /// The real world, with the version of this build.
     private static var world: World {
         var world = World.real
         world.version = BuildStamp.current.version
@@ -63,7 +63,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let stage = RelayStage(clock: Self.world.clock, logger: logger) {
-            // What the one before showed is not so any more.
+            // What the previous relay published is no longer valid.
             metrics.forgetGauges()
             BuildStamp.current.record()
             return try await Relay(
@@ -72,17 +72,18 @@ struct ServeCommand: AsyncParsableCommand {
         }
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { for await _ in ends { await stage.end() } }
-            // Also one that stands by is not ended by a signal that is meant to renew it.
+            // A standby relay must not be terminated by a SIGHUP, which is meant to renew
+            // certificates.
             tasks.addTask { await Self.heed(stage, log.levels, logger) }
             defer { tasks.cancelAll() }
             if try await !stage.run() { logger.notice("ended before it had the store") }
         }
     }
 
-    /// How long a signal makes the log talkative: who sends one looks at it now.
+    /// How long a signal keeps the log at the level debug: its sender looks at the log now.
     private static let talkative = Duration.seconds(600)
 
-    /// Does what signals ask for that do not end the relay.
+    /// Handles the signals that do not end the relay.
     private static func heed(_ stage: RelayStage, _ levels: LogLevels, _ logger: Logger) async {
         for await signal in await UnixSignalsSequence(trapping: .sighup, .sigusr1, .sigusr2) {
             switch signal {
@@ -97,7 +98,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 }
 
-/// All settings, as a text: from the one place where they are declared.
+/// The help text of all settings, from the one place where they are declared.
 enum SettingsHelp {
     private static let width = 79
 

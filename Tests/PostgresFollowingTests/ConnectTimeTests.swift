@@ -81,7 +81,7 @@ struct ConnectTimeTests {
         #expect(refused?.refusal == .unreachable)
         #expect(refused?.message.hasSuffix("timeout expired") == true, "\(refused?.message ?? "")")
         let advice = FollowProblem.unreachable(refused?.message ?? "").advice
-        #expect(advice.contains("whether the server stands still"), "\(advice)")
+        #expect(advice.contains("whether the server hangs"), "\(advice)")
         let server = try PostgresServer.shared()
         let other = try connection(
             "host=127.0.0.1,\(server.folder) port=\(silent.port),5432 user=postgres "

@@ -70,7 +70,7 @@ struct OpeningTests {
         #expect(reason.contains("cannot be reached") && !reason.contains("stands still"))
         // One that takes the connection and says nothing looks like a network that does.
         let silent = PostgresError(state: "", message: "connection … failed: timeout expired")
-        #expect(silent.opening(place).description.contains("whether the server stands still"))
+        #expect(silent.opening(place).description.contains("whether the server hangs"))
     }
 
     /// Each attempt would take seconds for each host, and an end has a few of them.

@@ -1,7 +1,7 @@
 import PostgresLink
 
 extension Catalogue {
-    /// The transactions that have written to the outbox and have not ended.
+    /// Returns the transactions that have written to the outbox and are still open.
     func outboxWriters() throws -> Set<String> {
         let rows = try connection.query(
             """
@@ -13,7 +13,7 @@ extension Catalogue {
         return Set(rows.compactMap { $0.text(0) })
     }
 
-    /// Who one of these transactions belongs to, in words.
+    /// Describes the owner of one of these transactions.
     func outboxWriter(among writers: Set<String>) throws -> String {
         let rows = try connection.query(
             """
@@ -21,11 +21,11 @@ extension Catalogue {
             WHERE virtualtransaction = ANY ($1::text[]) AND locktype = 'relation'
             AND relation = 'belfry.outbox'::regclass LIMIT 1
             """, ["{\(writers.sorted().map { "\"\($0)\"" }.joined(separator: ","))}"])
-        // What was prepared for a second phase belongs to no process.
+        // A transaction that was prepared for two-phase commit has no process.
         return try rows.first?.text(0).map { try holder($0) } ?? "a prepared one"
     }
 
-    /// The highest number that the outbox shows; `nil` if it is empty.
+    /// Returns the highest number in the outbox; `nil` if it is empty.
     func lastOutboxNumber() throws -> Int64? {
         try connection.query("SELECT max(number) FROM belfry.outbox")
             .first?.text(0).flatMap { Int64($0) }

@@ -1,21 +1,22 @@
 import PostgresLink
 
 extension Catalogue {
-    /// A slot, and what the server keeps for it.
+    /// A replication slot, and what the server keeps for it.
     struct Slot {
         let plugin: String?
         let database: String?
         let isActive: Bool
-        /// Whether it tells transactions when they are prepared, and not when they are committed.
+        /// Whether it sends transactions when they are prepared, and not when they are committed.
         let tellsPrepared: Bool
         let keeping: String?
         let confirmed: PostgresPosition?
         let retainedBytes: UInt64?
         let behindBytes: UInt64?
-        /// Whether the server could have standbys keep a copy of it, and it is not marked for that.
+        /// Whether the slot could be synchronised to standbys but is not marked for failover.
         let lacksFailover: Bool
 
-        /// What should be thought about.
+        /// Returns a warning if the server keeps too much for the slot, or is about to drop what it
+        /// needs; otherwise `nil`.
         func warning(over limit: UInt64) -> String? {
             if keeping == "unreserved" {
                 return "The server is about to throw away log that the slot still needs: raise "
@@ -27,9 +28,9 @@ extension Catalogue {
         }
     }
 
-    /// It has no parameters, so that a connection that replicates can ask as well.
+    /// Reads a slot; the query has no parameters, so that it also runs on a replication connection.
     func slot(_ name: String) throws -> Slot? {
-        // Before version 17 no slot outlasts a failover, and on a standby none can be marked.
+        // Slots survive a failover only since version 17, and none can be marked on a standby.
         let lacksFailover =
             connection.serverVersion < 170_000
             ? "false" : "NOT failover AND NOT pg_is_in_recovery()"
@@ -52,7 +53,7 @@ extension Catalogue {
         }
     }
 
-    /// Whether the server has room for one more slot.
+    /// Returns whether the server has space for one more slot.
     func hasRoomForSlot() throws -> Bool {
         try connection.query(
             """
@@ -62,7 +63,7 @@ extension Catalogue {
         ).first?.first == "t"
     }
 
-    /// Makes a lasting slot that begins where `temporary` does.
+    /// Creates a permanent slot that begins where `temporary` does.
     func copySlot(_ temporary: String, to name: String) throws {
         try connection.query(
             "SELECT pg_copy_logical_replication_slot($1, $2, false)", [temporary, name])

@@ -1,9 +1,9 @@
 import ChangeSources
 import PostgresLink
 
-/// What is asked of the server beside its log.
+/// Queries the server's catalogue, beside its log.
 ///
-/// It is used by the follower's thread alone, and that protects it.
+/// Concurrency: only the follower's thread uses it.
 final class Catalogue: @unchecked Sendable {
     let connection: PostgresConnection
 
@@ -11,10 +11,11 @@ final class Catalogue: @unchecked Sendable {
         self.connection = connection
     }
 
-    /// How values are written, so that they can be read; and none of the bounds of ordinary work.
+    /// Sets the formats in which values are written, and removes the limits of ordinary sessions.
     ///
-    /// A role or a database may have set them: they would end a connection that waits for changes,
-    /// or keep it from making what it is asked to make. Only PostgreSQL 17 knows the last one.
+    /// A role or a database may have set limits that would end a connection which waits for
+    /// changes, or make it fail to create what it must. Only PostgreSQL 17 and later have the last
+    /// setting.
     static let writing = """
         SET datestyle = 'ISO, MDY'; SET intervalstyle = 'postgres'; SET timezone = 'UTC';
         SET extra_float_digits = 3; SET bytea_output = 'hex'; SET quote_all_identifiers = off;
@@ -32,15 +33,15 @@ final class Catalogue: @unchecked Sendable {
         get throws { try connection.query("SHOW wal_level").first?.first.flatMap { $0 } ?? "" }
     }
 
-    /// Whose log the server writes, and on which timeline, without those before it; where it does
-    /// not say that, as some managed servers, nobody's.
+    /// Returns the server's system identifier and current timeline, without the earlier ones.
+    ///
+    /// Some managed servers do not reveal them; then the result is empty.
     func timeline() throws -> Timelines {
         guard let found = try connection.askTimeline() else { return Timelines() }
         return Timelines(system: found.cluster, current: found.number)
     }
 
-    /// The role, and whether it may replicate by itself or by one of the roles that managed servers
-    /// grant.
+    /// Returns the role, and whether it may replicate, directly or by a role of a managed server.
     func role() throws -> (name: String, mayReplicate: Bool) {
         let rows = try connection.query(
             """
@@ -53,7 +54,7 @@ final class Catalogue: @unchecked Sendable {
         return (rows.first?.text(0) ?? "", rows.first?.text(1) == "t")
     }
 
-    /// Who a process of the server works for, in words.
+    /// Describes the session of a server's process.
     func holder(_ process: String) throws -> String {
         let rows = try connection.query(
             """
@@ -66,16 +67,17 @@ final class Catalogue: @unchecked Sendable {
         return "process \(process), role \(role)\(name)\(place)"
     }
 
-    /// Whether a process of the server is there.
+    /// Returns whether a process of the server exists.
     func hasProcess(_ process: Int) throws -> Bool {
         try !connection.query(
             "SELECT FROM pg_stat_activity WHERE pid = $1::int", [String(process)]
         ).isEmpty
     }
 
-    /// Whether a process that tells the log waits for standbys that are to have it first, if only
-    /// for a moment; only PostgreSQL 17 has such, and only a slot that is to outlast a failover
-    /// waits.
+    /// Returns whether a process that sends the log waits until standbys have confirmed it.
+    ///
+    /// It may be a short wait. Only PostgreSQL 17 and later wait, and only for a slot that is
+    /// marked for failover.
     func waitsForStandbys(_ process: Int) throws -> Bool {
         try !connection.query(
             """
@@ -85,14 +87,14 @@ final class Catalogue: @unchecked Sendable {
         ).isEmpty
     }
 
-    /// The transaction that a process of the server waits for, in words; `nil` if it waits for
+    /// Describes the transaction that a process of the server waits for; `nil` if it waits for
     /// none.
     func transaction(thatHoldsUp process: Int) throws -> String? {
         let blocking = try connection.query(
             "SELECT blocking FROM unnest(pg_blocking_pids($1::int)) AS b (blocking) LIMIT 1",
             [String(process)])
         guard let holder = blocking.first?.text(0) else { return nil }
-        // What was prepared for a second phase belongs to no process.
+        // A transaction that was prepared for two-phase commit has no process.
         guard holder == "0" else { return try self.holder(holder) }
         let prepared = try connection.query(
             "SELECT gid FROM pg_prepared_xacts ORDER BY prepared LIMIT 1")
@@ -101,14 +103,17 @@ final class Catalogue: @unchecked Sendable {
 
     // MARK: Publications
 
-    /// The number of a publication, which another of its name has not; `nil` if there is none.
+    /// Returns the OID of a publication, which identifies it even if the name is used again; `nil`
+    /// if there is none.
     func publication(_ name: String) throws -> String? {
         try connection.query("SELECT oid FROM pg_publication WHERE pubname = $1", [name])
             .first?.first.flatMap { $0 }
     }
 
-    /// Refuses a publication that was made anew since it was followed, of a server that passes over
-    /// what was changed while there was none; before version 18 it refuses to go on.
+    /// Refuses a publication that was created again since it was followed.
+    ///
+    /// A server of version 18 or later silently skips changes that were made while there was none.
+    /// An older server itself refuses to continue.
     ///
     /// - Throws: ``FollowProblem/publicationLost(_:)``.
     func require(_ name: String, numbered publication: String, as known: String?) throws {
@@ -128,12 +133,12 @@ final class Catalogue: @unchecked Sendable {
         let list =
             tables.isEmpty
             ? "ALL TABLES" : "TABLE " + tables.map(\.quotedTable).joined(separator: ", ")
-        // A partition is told as the table that it is a part of.
+        // Changes of a partition are published as those of the partitioned table.
         return "CREATE PUBLICATION \(name.quotedName) FOR \(list) "
             + "WITH (publish_via_partition_root = true\(options))"
     }
 
-    /// Those of `tables` that the database lacks.
+    /// Returns those of `tables` that the database does not have.
     func tablesAbsent(among tables: [String]) throws -> [String] {
         try tables.filter { table in
             let found = try connection.query(
@@ -142,7 +147,7 @@ final class Catalogue: @unchecked Sendable {
         }
     }
 
-    /// Refuses `tables` of which the database lacks some.
+    /// Refuses `tables` if the database does not have all of them.
     ///
     /// - Throws: ``FollowProblem/tableMissing(_:)``.
     func requireTables(_ tables: [String]) throws {
@@ -159,10 +164,10 @@ final class Catalogue: @unchecked Sendable {
         let filter: String?
         let isPartitioned: Bool
 
-        /// As a name in SQL.
+        /// The schema and the name as quoted names in SQL.
         var quotedPlace: String { "\(relation.schema.quotedName).\(relation.name.quotedName)" }
 
-        /// What reads its rows as they are.
+        /// The query that reads its existing rows.
         var select: String {
             let columns = relation.columns.map(\.name.quotedName).joined(separator: ", ")
             let only = isPartitioned ? "" : "ONLY "
@@ -171,7 +176,8 @@ final class Catalogue: @unchecked Sendable {
         }
     }
 
-    /// Servers before 15 know neither columns nor conditions of a publication.
+    /// Returns the tables of a publication; before PostgreSQL 15 it has neither column lists nor
+    /// conditions.
     func tables(of publication: String) throws -> [PublishedTable] {
         let rows = try connection.query(
             """
@@ -189,7 +195,7 @@ final class Catalogue: @unchecked Sendable {
         }.map(table)
     }
 
-    /// The tables whose changes triggers write to an outbox; of partitioned ones the whole.
+    /// Returns the tables whose triggers write to an outbox; for partitions, the partitioned table.
     func tablesWithOutbox() throws -> [PublishedTable] {
         try connection.query(
             """
@@ -205,11 +211,12 @@ final class Catalogue: @unchecked Sendable {
         ).map(table)
     }
 
-    /// A table by its schema, name, number, whether it is partitioned, its replica identity, the
-    /// condition on its rows, and the columns that are told.
+    /// Creates a table from a row with its schema, name, OID, whether it is partitioned, its
+    /// replica identity, the condition for its rows, and the published columns.
     private func table(_ row: [String?]) throws -> PublishedTable {
         let id = UInt32(row.text(2) ?? "") ?? 0
-        // From 18 on a publication may tell generated columns too, and has those that it does.
+        // Since version 18 a publication may include generated columns, which are then in its
+        // column list.
         let told = tellsGenerated ? "OR $2::jsonb ? attname::text" : ""
         let columns = try connection.query(
             """
@@ -232,8 +239,8 @@ final class Catalogue: @unchecked Sendable {
             isPartitioned: row.text(3) == "t")
     }
 
-    /// The names of a table's columns that the log has by a publication, or an outbox without one,
-    /// in its order.
+    /// Returns the names of a table's columns that a publication, or else an outbox, contains, in
+    /// the table's order.
     func columns(of table: UInt32, by publication: String?) throws -> [String] {
         try connection.query(
             """
@@ -247,7 +254,7 @@ final class Catalogue: @unchecked Sendable {
         ).compactMap { $0.text(0) }
     }
 
-    /// The types of a table's columns; of generated ones 0.
+    /// Returns the types of a table's columns; 0 for generated ones.
     func columnTypes(of table: UInt32) throws -> [String: UInt32] {
         let rows = try connection.query(
             """
@@ -263,8 +270,10 @@ final class Catalogue: @unchecked Sendable {
         return types
     }
 
-    /// The columns that name a row: of the primary key, else of the index that is the replica
-    /// identity, in the table's order, as the log marks them.
+    /// Returns the columns that name a row.
+    ///
+    /// They are the primary key; without one, they are the columns of the index that is the replica
+    /// identity, in the table's order, as in the log.
     func namingKey(of table: UInt32) throws -> [String] {
         let key = try primaryKey(of: table)
         guard key.isEmpty else { return key }
@@ -280,7 +289,7 @@ final class Catalogue: @unchecked Sendable {
         ).compactMap { $0.text(0) }
     }
 
-    /// The columns of the primary key, in its order, without those that its index only includes.
+    /// Returns the columns of the primary key in the key's order, without included ones.
     func primaryKey(of table: UInt32) throws -> [String] {
         try connection.query(
             """
@@ -293,7 +302,8 @@ final class Catalogue: @unchecked Sendable {
         ).compactMap { $0.text(0) }
     }
 
-    /// Whether a table's primary key is looked at when a statement or a transaction ends.
+    /// Returns whether a table's primary key is `DEFERRABLE`, and so checked only at the end of a
+    /// statement or transaction.
     func isKeyDeferrable(_ table: UInt32) throws -> Bool {
         try !connection.query(
             "SELECT FROM pg_index WHERE indrelid = $1::oid AND indisprimary AND NOT indimmediate",
@@ -301,14 +311,14 @@ final class Catalogue: @unchecked Sendable {
         ).isEmpty
     }
 
-    /// Whether a table's rows are those of its partitions.
+    /// Returns whether a table is partitioned, so that its rows are those of its partitions.
     func isPartitioned(_ table: UInt32) throws -> Bool {
         try !connection.query(
             "SELECT FROM pg_class WHERE oid = $1::oid AND relkind = 'p'", [String(table)]
         ).isEmpty
     }
 
-    /// The types that users made.
+    /// Returns the types that users created.
     func types() throws -> TypeCatalogue {
         let rows = try connection.query(
             """

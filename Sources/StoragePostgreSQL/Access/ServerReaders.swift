@@ -3,13 +3,13 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// Connections for reading, each with a thread of its own, because libpq waits.
+/// The reading connections, each with a thread of its own, because libpq blocks.
 ///
-/// Whoever reads gets one that reads nothing, or else the first that has done what it does: what
-/// takes long keeps nobody waiting as long as another connection is left. One that was lost is made
-/// anew with the next that is asked of it.
+/// A read gets an idle connection, or else the first that becomes idle. So a long read blocks no
+/// other one as long as another connection is left. A lost connection is replaced at the next read
+/// on it.
 final class ServerReaders: Sendable {
-    /// What somebody wants to read.
+    /// One requested read.
     private struct Job: Sendable {
         let number: UInt64
         let run: @Sendable (Reader) -> Void
@@ -17,9 +17,9 @@ final class ServerReaders: Sendable {
     }
 
     private struct State {
-        /// Those that read nothing; the one that read last comes first.
+        /// The idle readers; the last element is the next to be used.
         var idle: [Reader]
-        /// What waits for one of them, in its order; nothing as long as one is idle.
+        /// The reads that wait for a reader, in order; empty as long as a reader is idle.
         var waiting: [Job] = []
         var lastNumber: UInt64 = 0
         var hasEnded = false
@@ -29,7 +29,10 @@ final class ServerReaders: Sendable {
     private let readers: [Reader]
     private let state: Mutex<State>
 
-    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no descriptor left.
+    /// Creates the readers and starts their threads.
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the process has no file descriptor
+    ///   left.
     init(_ session: PostgresSession, count: Int) throws(StorageError) {
         var readers: [Reader] = []
         for _ in 0..<max(1, count) {
@@ -44,13 +47,13 @@ final class ServerReaders: Sendable {
         state = Mutex(State(idle: readers))
     }
 
-    /// How many wait for a connection.
+    /// The number of reads that wait for a connection.
     var waiting: Int { state.withLock { $0.waiting.count } }
 
-    /// Runs `body` in a transaction that reads one commit.
+    /// Runs `body` in a transaction that sees one commit.
     ///
-    /// Whose task is cancelled while it waits for a connection waits no longer. What is being read
-    /// is read to its end, for which the server sets a time.
+    /// A task that is cancelled while it waits for a connection stops waiting. A read that has
+    /// begun runs to its end, within the server's time limit.
     ///
     /// - Throws: `CancellationError` if nothing was read; what `body` throws.
     func read<Value: Sendable>(
@@ -77,7 +80,7 @@ final class ServerReaders: Sendable {
         }
     }
 
-    /// Refuses what waits under a number, if it waits still.
+    /// Refuses a waiting read, unless it has begun already.
     private func withdraw(_ number: UInt64) {
         let job = state.withLock { state in
             state.waiting.firstIndex { $0.number == number }.map { state.waiting.remove(at: $0) }
@@ -87,7 +90,8 @@ final class ServerReaders: Sendable {
 
     private func submit(_ job: Job) {
         let (reader, isRefused) = state.withLock { state -> (Reader?, Bool) in
-            // Asked under the lock: who is cancelled later is found among those who wait.
+            // Checked under the lock: a task that is cancelled later finds its read among the
+            // waiting ones.
             if state.hasEnded || Task.isCancelled { return (nil, true) }
             if let reader = state.idle.popLast() { return (reader, false) }
             state.waiting.append(job)
@@ -105,7 +109,7 @@ final class ServerReaders: Sendable {
         if !isTaken { refuse(job) }
     }
 
-    /// What a connection reads next; it is idle if nothing waits.
+    /// Returns the next read of a reader, which becomes idle if none waits.
     private func next(for reader: Reader) -> Job? {
         state.withLock { state -> Job? in
             if !state.waiting.isEmpty { return state.waiting.removeFirst() }
@@ -114,7 +118,7 @@ final class ServerReaders: Sendable {
         }
     }
 
-    /// Refuses what a thread did not take that is at its end, and what may wait for it alone.
+    /// Refuses a read that an ended thread did not take, and all waiting reads.
     private func refuse(_ job: Job) {
         let waiting = state.withLock { state -> [Job] in
             defer { state.waiting = [] }
@@ -123,23 +127,24 @@ final class ServerReaders: Sendable {
         for job in [job] + waiting { job.refuse() }
     }
 
-    /// Ends the threads once they have done what was asked of them, and the connections with them.
+    /// Ends the threads after the reads that they have taken, and closes their connections.
     func end() {
         state.withLock { $0.hasEnded = true }
         for reader in readers { reader.end() }
     }
 }
 
-/// One connection for reading; its thread alone uses it.
+/// One reading connection, which only its thread uses.
 private final class Reader: Sendable {
-    /// What belongs to the thread.
+    /// The state of the thread.
     private final class Hold: @unchecked Sendable {
         var connection: ServerConnection?
-        /// Why no connection could be made last, if that took long, and when it was known.
+        /// Why the last attempt to connect failed, if it took long, and when that was known.
         var absence: (error: PostgresError, since: Duration)?
     }
 
-    /// A server that refuses connections, as one that restarts, answers sooner, and is asked again.
+    /// The time after which a failed attempt counts as long; a server that refuses connections,
+    /// such as one that is restarting, answers sooner, and is tried again.
     private static let longest = Duration.seconds(1)
 
     let thread: PostgresThread
@@ -153,19 +158,18 @@ private final class Reader: Sendable {
         thread.start()
     }
 
-    /// Runs `body` for whoever asked at a moment; on the thread.
+    /// Runs `body`, on the thread; `asked` is the time at which the read was requested.
     func read<Value>(_ body: (Database) throws -> Value, asked: Duration) throws -> Value {
-        // Whoever waited meanwhile would wait as long again, and the last as often as there are
-        // others before it.
+        // A read that waited during a long failed attempt fails too. Otherwise it would wait as
+        // long again, and the last one as often as there are others before it.
         if let absence = hold.absence, asked < absence.since { throw absence.error }
         do {
             return try readOnce(body)
         } catch let error as PostgresError where [.lost, .outdated].contains(error.verdict) {
             hold.connection = nil
             if hold.absence != nil { throw error }
-            // Nothing was written, so that it may be asked again: a restart of the server, a
-            // failover, or a newer version that starts beside this one, is not told to whoever
-            // reads.
+            // Nothing was written, so the read can be repeated. So readers do not notice a restart
+            // of the server, a failover, or a newer version that starts beside this one.
             return try readOnce(body)
         }
     }

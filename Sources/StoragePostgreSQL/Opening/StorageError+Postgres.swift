@@ -2,62 +2,71 @@ import PostgresLink
 import Storage
 
 extension PostgresSession {
-    /// Why the store cannot be used although a server answers, without anything of the server;
-    /// `nil` if none answers, or it is not known.
+    /// Returns why the store cannot be used although a server answers, without the server's own
+    /// words.
+    ///
+    /// It is `nil` if no server answers, or the reason is unknown.
     static func obstacle(of error: any Error) -> String? {
         if let failure = error as? PostgresError { return failure.obstacle }
         guard case StorageError.inaccessible(_, let reason) = error,
             !reason.hasPrefix(PostgresError.unreachable), !reason.hasPrefix(PostgresError.refusing)
         else { return nil }
-        // What the server said stands in parentheses.
+        // The server's own words are in parentheses.
         return reason.replacing(#/ \(.*\)/#, with: "")
     }
 }
 
 extension PostgresError {
-    /// How reasons begin that nobody can do anything about with Belfry.
+    /// The beginnings of reasons that name no problem of the store itself.
     static let unreachable = "the server cannot be reached"
     static let refusing = "the server refuses"
 
-    /// What the server says where a column, a function, or a constraint that a statement names is
-    /// not there, or a column is of another type: no statement is put together of what callers
-    /// say, so that somebody has altered the tables, or they are another version's.
+    /// The SQLSTATEs for a missing column, function or constraint, or a column of another type.
+    ///
+    /// No statement contains names from callers. So the tables were altered, or belong to another
+    /// version.
     private static let ofAlteredTables: Set = ["42703", "42704", "42804", "42883", "42P10"]
 
-    /// What a failure of the server means for the store.
+    /// The meaning of a server's error for the store.
     enum Verdict {
-        /// The connection, or the server, is gone for now: another connection may work.
+        /// The connection or the server is lost for now; another connection may work.
         case lost
-        /// Two transactions stood in each other's way; run again, it works.
+        /// Two transactions conflicted; a retry works.
         case again
-        /// What was prepared is of tables that somebody has changed since, as a newer version does
-        /// when it starts beside this one: prepared anew, by another connection, it works.
+        /// A prepared statement refers to tables that were changed since, for example by a newer
+        /// version that starts beside this one.
+        ///
+        /// It works after being prepared again on a new connection.
         case outdated
-        /// Nothing was written, for want of room on the server.
+        /// Nothing was written, because the server has no space.
         case noRoom
-        /// The server failed at something of its own, as a file that it cannot open, or a catalogue
-        /// that somebody changes at that moment: another statement may work, and this one later.
+        /// The server failed internally, for example at a file that it cannot open, or at a
+        /// catalogue that is just being changed.
+        ///
+        /// Other statements may work, and this one later.
         case failing
-        /// Nothing was written, because somebody else took too long.
+        /// Nothing was written, because of a lock or a statement that took too long.
         case busy
-        /// The server found damage: nothing more may be acknowledged on top of it.
+        /// The server found damage; nothing more may be acknowledged.
         case damaged
-        /// Somebody took a right from the role, or the tables or parts of them away: until that is
-        /// put right, nothing works, and then everything does.
+        /// A privilege of the role, or tables or parts of them, were removed.
+        ///
+        /// Nothing works until that is corrected.
         case barred
         /// A statement was refused.
         case refused
 
-        /// Whether whatever else is tried now would end likewise, after as long a wait.
+        /// Whether other statements would fail too, after as long a wait.
         var concernsAll: Bool { [.lost, .outdated, .busy, .barred].contains(self) }
     }
 
-    /// Judges the failure by its SQLSTATE.
+    /// The verdict, by the SQLSTATE.
     var verdict: Verdict {
         if state.isEmpty || state.hasPrefix("08") { return .lost }
         return switch state {
-        // Ended, shut down, starting, its database dropped; only reads now; no connection left;
-        // idle, or at one transaction, for too long.
+        // The session was terminated, or the server shuts down, starts or dropped the database; it
+        // is read-only now; no connection is left; the session was idle, or in one transaction, for
+        // too long.
         case "57P01", "57P02", "57P03", "57P04", "57P05", "25006", "25P03", "25P04", "53300": .lost
         case "40P01", "40001": .again
         case "0A000": .outdated
@@ -66,15 +75,17 @@ extension PostgresError {
         case "XX001", "XX002": .damaged
         case "42501", "42P01", "3F000": .barred
         case _ where Self.ofAlteredTables.contains(state): .barred
-        // Too many files are open on the whole machine; one cannot be read, written or found; what
-        // it calls an error of its own; a snapshot that was kept for longer than it lets anybody.
+        // The machine has too many open files; a file cannot be read, written or found; an internal
+        // error; a snapshot is too old.
         case "53000", "58000", "58030", "58P01", "58P02", "XX000", "72000": .failing
         default: .refused
         }
     }
 
-    /// Why the store cannot be used although the server can be reached, without anything of the
-    /// server; `nil` if that is not what failed.
+    /// Why the store cannot be used although the server can be reached, without the server's own
+    /// words.
+    ///
+    /// It is `nil` for other failures.
     var obstacle: String? {
         guard verdict == .barred else { return nil }
         if state == "42501" {
@@ -90,7 +101,7 @@ extension PostgresError {
 
     private var words: String { description }
 
-    /// What somebody is told who wanted something of an open store.
+    /// Returns the error for a caller of an open store.
     func storageError(of place: PostgresPlace) -> any Error {
         switch verdict {
         case .lost: StorageError.unavailable(words)
@@ -104,10 +115,11 @@ extension PostgresError {
         }
     }
 
-    /// Does what each request needs, so that none is at fault where the server refuses it.
+    /// Runs `body`, which every request needs; a refusal by the server is then not a request's own
+    /// fault.
     ///
-    /// A database that takes no transactions any more until somebody has vacuumed it refuses
-    /// whoever comes, and so do tables that somebody has changed: until that is put right.
+    /// For example, a database that needs a vacuum against transaction ID wraparound refuses all
+    /// writes, and altered tables do too, until that is corrected.
     static func concerningAll<Value>(_ body: () throws -> Value) throws -> Value {
         do {
             return try body()
@@ -116,7 +128,7 @@ extension PostgresError {
         }
     }
 
-    /// What somebody is told who could not open a store.
+    /// Returns the error for a caller that could not open a store.
     func opening(_ place: PostgresPlace) -> StorageError {
         .inaccessible(path: "\(place)", reason: reasonNotOpened)
     }
@@ -138,12 +150,13 @@ extension PostgresError {
             return "there is no such service (\(words)): name one of the file that PGSERVICEFILE "
                 + "names"
         }
-        // Of what waits for nobody else the server itself may say that it takes too long.
+        // The server itself may report that a statement takes too long although it waits for no
+        // other session.
         if isUnanswered || state == "57014" {
             return "the server does not answer (\(words)): it stands still, or a synchronous "
                 + "standby is away for which it waits"
         }
-        // As for who stands by, or comes, while somebody has dropped or renamed the schema.
+        // This happens to a relay that stands by or starts after the schema was dropped or renamed.
         if ["42P01", "3F000", "42703"].contains(state), let obstacle {
             return "\(obstacle) (\(words))"
         }

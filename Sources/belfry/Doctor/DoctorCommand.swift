@@ -3,7 +3,7 @@ import RelayModel
 import RelayServer
 import Storage
 
-/// Looks at everything that goes wrong quietly, and says what to do next.
+/// Checks everything that fails silently, and says what to do next.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -67,7 +67,7 @@ struct DoctorCommand: AsyncParsableCommand {
         if diagnosis.isBad(strict: strict) { throw ExitCode.failure }
     }
 
-    /// The judgement; `file` is the relay's store as far as the configuration here says.
+    /// Creates the checkup; `file` is the relay's store according to the local configuration.
     private func examined(
         _ overview: JSONValue, at now: Timestamp, _ file: String?
     ) -> Checkup {
@@ -84,7 +84,7 @@ struct DoctorCommand: AsyncParsableCommand {
             checkup.place += " \(name) \(Checkup.quoted(value))"
         }
         if options.url != nil {
-            // A relay that is named so may be another machine's, whose store is found there.
+            // A relay that is named by its URL may run on another machine, where its store is.
             checkup.isElsewhere = true
         } else {
             let stores = [
