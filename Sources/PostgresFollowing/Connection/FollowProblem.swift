@@ -1,6 +1,6 @@
 package import PostgresLink
 
-/// Why a database is not followed, each with what to do about it.
+/// The reasons why a database is not followed, each with advice.
 package enum FollowProblem: Error, Sendable, Hashable {
     case badURL(String)
     case unreachable(String)
@@ -36,7 +36,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
     case relayUnreachable(String)
     case relayRefuses(String)
 
-    /// The word for it in metrics and lists.
+    /// The word for the problem in metrics and lists.
     package var code: String {
         switch self {
         case .badURL: "badURL"
@@ -75,7 +75,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         }
     }
 
-    /// Every word that ``code`` can be, in the order of the documentation.
+    /// All words that ``code`` can be, in the order of the documentation.
     package static let codes = [
         "badURL", "unreachable", "untrusted", "wrongPassword", "databaseMissing", "serverTooOld",
         "walLevel", "noReplicationRight", "notPermitted", "publicationMissing", "publicationEmpty",
@@ -86,7 +86,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
         "brokenStream", "relayUnreachable", "relayRefuses",
     ]
 
-    /// Whether it stays until somebody does something: trying again alone is of no use.
+    /// Whether an operator must act, because a retry alone does not help.
     package var needsSomebody: Bool {
         switch self {
         case .unreachable, .slotTaken, .outboxTaken, .serverFull, .serverRefused, .brokenStream,
@@ -96,16 +96,16 @@ package enum FollowProblem: Error, Sendable, Hashable {
         }
     }
 
-    /// What is wrong and what to do, in one sentence.
+    /// The problem and what to do about it, in one sentence.
     ///
-    /// What a server says of itself stands in it, and has an end there: it goes to the log.
+    /// It may contain the server's own words and goes to the log, so its length is limited.
     package var advice: String {
         let words = words
         guard words.utf8.count > Self.mostBytes else { return words }
         return String(String.UnicodeScalarView(words.unicodeScalars.prefix(1000))) + "…"
     }
 
-    /// Names of tables may be many.
+    /// The maximum length in bytes: the names of tables may be many.
     private static let mostBytes = 65_536
 
     private var words: String {
@@ -231,7 +231,7 @@ package enum FollowProblem: Error, Sendable, Hashable {
 }
 
 extension PostgresError {
-    /// As a state of a follower.
+    /// The error as a problem of a follower.
     var problem: FollowProblem {
         guard !state.isEmpty else {
             return switch refusal {
@@ -243,19 +243,20 @@ extension PostgresError {
             }
         }
         return switch state {
-        // The server ends connections when it stops, when it has crashed, and when it is told to.
+        // The server ends connections when it stops or has crashed, or on an administrator's
+        // command.
         case "57P01", "57P02", "57P03", "57P05": .unreachable(message)
         case "42501": .notPermitted(message)
         case "53400", "53300": .serverFull(message)
         case "55006": .slotTaken(message)
-        // Two that begin at once make a slot of one name.
+        // Two followers that begin at the same time create a slot of the same name.
         case "42710" where message.contains("replication slot"): .slotTaken(message)
         case "42704" where message.contains("publication"): .publicationLost(message)
-        // Data, as a text that is none in UTF-8, or a condition that divides by zero; not what a
-        // command names.
+        // Errors of data, such as a text that is not valid UTF-8, or a publication's condition that
+        // divides by zero; 22023 is about a name in a command.
         case let data where data.hasPrefix("22") && data != "22023":
             .rowRefused("\(message) (\(state))")
-        // A row of more than the server can write into one message.
+        // A row that is larger than a message of the server can be.
         case "54000",
             "XX000" where message.contains("invalid memory alloc request size"):
             .rowRefused("\(message) (\(state))")
@@ -265,7 +266,7 @@ extension PostgresError {
 }
 
 extension PostgresTarget {
-    /// Reads where the server is that is to be followed.
+    /// Parses the URL of a server to follow.
     ///
     /// - Throws: ``FollowProblem/badURL(_:)``.
     package static func followed(_ url: String) throws(FollowProblem) -> PostgresTarget {

@@ -2,28 +2,28 @@ package import ChangeSources
 import PostgresLink
 import Synchronization
 
-/// What the follower's thread and its tasks share.
+/// The state that a follower's thread and its tasks share.
 final class FollowMemory: Sendable {
     struct Contents: Sendable {
         var isStopped = false
-        /// Batches that were handed out and are not in the relay yet.
+        /// The number of batches that were handed out and are not in the relay yet.
         var outstanding = 0
-        /// Up to where everything is durably in the relay.
+        /// The position up to which everything is durably in the relay.
         var confirmed = PostgresPosition.zero
-        /// The last row that the relay took: what comes again up to it is left out.
+        /// The last row that the relay took; rows up to it that arrive again are left out.
         var last: RowPlace?
-        /// The log that was followed last, as it was then.
+        /// The timelines of the log that was followed last, as they were then.
         var timelines: Timelines?
-        /// The number of the publication that was followed.
+        /// The OID of the publication that was followed.
         var publication: String?
-        /// What it had, or the outbox, by name: also what is not there now.
+        /// The members of the publication or the outbox so far, by name, including removed ones.
         var members: [String: PublicationMember] = [:]
-        /// What is wrong with the server for good.
+        /// The permanent problem that the server went back to an earlier state, if it did.
         var wentBack: FollowProblem?
         var hasFollowed = false
         var status: FollowStatus
 
-        /// Whether nothing is being posted, or prepared for it.
+        /// Whether no batch is being posted or prepared for posting.
         var isIdle: Bool { outstanding == 0 }
     }
 
@@ -45,29 +45,30 @@ final class FollowMemory: Sendable {
         contents.withLock { body(&$0) }
     }
 
-    /// Notes that the relay has all rows of a batch that was handed out.
+    /// Notes that the relay has taken all rows of a batch that was handed out.
     func accepted(_ batch: RowBatch) {
         change { $0.outstanding -= 1 }
         confirm(batch)
     }
 
-    /// Notes that the relay has all rows of a batch.
+    /// Notes that the relay has taken all rows of a batch.
     func confirm(_ batch: RowBatch) {
         contents.withLock { contents in
             contents.status.rows += UInt64(batch.rows.count)
             if let last = batch.last { contents.last = max(last, contents.last ?? last) }
             if let end = batch.end { contents.confirmed = max(contents.confirmed, end) }
             if let moment = batch.rows.last?.occurredAt { contents.status.lastCommit = moment }
-            // An outbox has no such place.
+            // An outbox has no log position.
             if contents.confirmed > .zero { contents.status.confirmed = contents.confirmed }
         }
         wake.signal()
     }
 
-    /// Notes what a publication or an outbox has; what it has anew, it lacked for a while, or it
-    /// has other columns and rows of it since.
+    /// Notes the members of a publication or an outbox.
     ///
-    /// A publication that was made anew has everything anew, and that is found out elsewhere.
+    /// A member with another number was removed and added again, or its columns or its condition
+    /// were changed. A publication that was created again has only new members, which is noticed
+    /// elsewhere.
     func note(_ members: [PublicationMember]) {
         contents.withLock { contents in
             for member in members {
@@ -81,7 +82,7 @@ final class FollowMemory: Sendable {
         }
     }
 
-    /// Forgets what was read of a log beyond `place`, which the server has not any more.
+    /// Forgets what was read of a log beyond `place`, because the server no longer has it.
     func goBack(to place: PostgresPosition) {
         contents.withLock { contents in
             contents.confirmed = min(contents.confirmed, place)
@@ -89,7 +90,7 @@ final class FollowMemory: Sendable {
         }
     }
 
-    /// Notes what is to be said of rows that the relay took.
+    /// Notes which of the rows that the relay took are exceptions.
     func note(_ outcome: RowsTaken) {
         var exceptions = RowExceptions()
         guard exceptions.add(outcome) == nil else { return }
@@ -108,13 +109,15 @@ final class FollowMemory: Sendable {
 
 /// Rows that are posted together.
 package struct RowBatch: Sendable {
-    /// How many are made ready behind the one that is being posted, if they fill requests: one
-    /// alone would wait for a small one in front of it.
+    /// How many batches are prepared behind the one that is being posted, if they are full.
+    ///
+    /// With one alone, a full batch would wait for a small one before it.
     static let mostReady = 2
 
     package var rows: [FollowedRow] = []
-    /// The place of the last one; `nil` in a snapshot.
+    /// The place of the last row; `nil` in a snapshot.
     var last: RowPlace?
-    /// Up to where the log is complete with them, if a transaction ends in the batch.
+    /// The position up to which the log is complete with these rows, if a transaction ends in the
+    /// batch.
     var end: PostgresPosition?
 }

@@ -1,53 +1,53 @@
 package import RelayModel
 
-/// How it stands with a database that is followed.
+/// The state of a followed database.
 package struct FollowStatus: Sendable, Hashable {
-    /// What is being done.
+    /// What the follower is doing.
     package enum State: Sendable, Hashable {
         case connecting
-        /// The rows as they were are read; how many so far.
+        /// It reads the existing rows; the number of rows so far.
         case takingSnapshot(table: String, rows: UInt64)
         case following
-        /// It does not go on, for now or until somebody does something.
+        /// It does not continue, for now or until an operator acts.
         case waiting(FollowProblem)
     }
 
     package var state = State.connecting
     package var since: Timestamp
-    /// Rows that the relay has taken since the start.
+    /// The number of rows that the relay has taken since the start.
     package var rows: UInt64 = 0
-    /// Values that were left out of rows that are too large.
+    /// The number of values that were left out of rows that are too large.
     package var valuesLeftOut: UInt64 = 0
-    /// Rows that fired nothing, because the relay had newer versions of them already.
+    /// The number of rows that fired nothing, because the relay had newer versions of them already.
     package var rowsOlder: UInt64 = 0
-    /// Rows that were too long for the relay, or for a proxy before it, in the form that they have
-    /// in a request.
+    /// The number of rows that were too long in a request for the relay or for a proxy before it.
     package var rowsTooLong: UInt64 = 0
-    /// The last one of them, by its table and key.
+    /// The table and the key of the last of these rows.
     package var lastTooLong: String?
-    /// Transactions that said who makes their changes, and named nobody.
+    /// The number of transactions whose declaration of an author names neither a device nor a user.
     package var authorsUnread: UInt64 = 0
-    /// What the publication leaves out of what happens to rows, as `UPDATE`.
+    /// The operations on rows that the publication leaves out, such as `UPDATE`.
     package var operationsLeftOut: [String] = []
-    /// Tables that the publication, or the outbox, lacked for a while, or has otherwise since.
+    /// The tables that were removed from the publication or the outbox and added again, or changed
+    /// in it.
     package var tablesPutBack: [String] = []
-    /// Tables that came into the publication, or came back, since the slot was read before the
-    /// start, or somewhat earlier.
+    /// The tables that were added to the publication after the slot was last read before the start,
+    /// or somewhat earlier.
     package var tablesNew: [String] = []
-    /// Up to where the slot is confirmed.
+    /// The position up to which the slot is confirmed.
     package var confirmed: PostgresPosition?
-    /// When the newest transaction that the relay has was committed.
+    /// The commit time of the newest transaction that the relay has.
     package var lastCommit: Timestamp?
-    /// What the server's log has beyond what is confirmed, in bytes.
+    /// How much the server's log has beyond the confirmed position, in bytes.
     package var behindBytes: UInt64?
-    /// What the server keeps of its log for the slot, or what the outbox takes, in bytes.
+    /// How much of its log the server keeps for the slot, or the size of the outbox, in bytes.
     package var retainedBytes: UInt64?
-    /// Whether the slot would be missing after a failover, though the server could have standbys
-    /// keep a copy of it.
+    /// Whether the slot would be lost in a failover, although the server could have standbys keep a
+    /// copy.
     package var lacksFailover = false
-    /// What is said of tables of which the server refuses changes, because of what is published.
+    /// The warning about tables whose changes the server refuses because of the publication.
     package var refusing: String?
-    /// What the server says that should be thought about.
+    /// The warning about the server's state.
     package var warning: String?
 
     package init(since: Timestamp) {
@@ -56,20 +56,21 @@ package struct FollowStatus: Sendable, Hashable {
 }
 
 extension FollowStatus {
-    /// What should be thought about, while it goes on.
+    /// The warnings while following continues; `nil` if there are none.
     package var concern: String? {
-        // Of a table that nobody changes it stays as it is, and must not hide what comes later.
+        // The warning about a table that is never changed may stay for ever, so it must not hide
+        // later ones.
         let said = [refusing, tooLong, otherConcern].compactMap { $0 }
         return said.isEmpty ? nil : said.joined(separator: " ")
     }
 
-    /// What is said of rows that no request could hold.
+    /// The warning about rows that were too long; `nil` if there were none.
     private var tooLong: String? {
         guard rowsTooLong > 0 else { return nil }
         return "Rows were too long for the relay or a proxy before it (\(rowsTooLong) so far, the "
-            + "last one \(lastTooLong ?? "")): they are parked, or were told without their long "
+            + "last one \(lastTooLong ?? "")): they are parked, or were taken without their long "
             + "values. Raise the source's maximumBodyBytes and the proxy's limit; then UPDATE … "
-            + "SET id = id tells the row anew."
+            + "SET id = id reports the row again."
     }
 
     private var otherConcern: String? {
@@ -79,8 +80,8 @@ extension FollowStatus {
             + "was read before; follow it with a source of another name."
     }
 
-    /// What is said of tables that were not followed for a while: nobody would notice that changes
-    /// are missing.
+    /// The warning about tables that were not followed for a while, whose missing changes would go
+    /// unnoticed.
     private var putBack: String? {
         guard !tablesPutBack.isEmpty else { return nil }
         return "Tables were taken out of what is followed and put back, or are followed by other "
@@ -89,7 +90,8 @@ extension FollowStatus {
             + "as it is, or start the follower again."
     }
 
-    /// What is said of tables that may have been taken out and put back, or are new in it.
+    /// The remark about tables that are new in the publication, or may have been removed and added
+    /// again.
     private var new: String? {
         guard !tablesNew.isEmpty else { return nil }
         return "The publication has tables that came into it lately, or came back "
@@ -100,21 +102,21 @@ extension FollowStatus {
         tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " and others" : "")
     }
 
-    /// What is said of those who were to be named and are not.
+    /// The warning about authors that could not be read.
     package var namedNobody: String? {
         guard authorsUnread > 0 else { return nil }
         return "Transactions said who makes their changes in a way that names nobody "
             + "(\(authorsUnread) so far): {\"deviceID\": …, \"userRecordName\": …} is expected."
     }
 
-    /// What the publication leaves out, which somebody may have meant.
+    /// The remark about operations that the publication leaves out, which may be intended.
     private var leftOut: String? {
         guard !operationsLeftOut.isEmpty else { return nil }
         return "The publication leaves out \(operationsLeftOut.joined(separator: " and ")): "
             + "ALTER PUBLICATION … SET (publish = 'insert, update, delete, truncate') tells all."
     }
 
-    /// What is said of a slot that no standby keeps a copy of.
+    /// The remark about a slot that no standby keeps a copy of.
     private var missedByStandbys: String? {
         guard lacksFailover else { return nil }
         return "The slot is not marked to outlast a failover, and no standby keeps a copy of it: "
@@ -132,7 +134,7 @@ extension FollowStatus {
         }
     }
 
-    /// One sentence for people; what to do, where something is to be done.
+    /// One sentence about the state, with advice if an operator should act.
     package var sentence: String {
         switch state {
         case .connecting: warning ?? "Connecting."

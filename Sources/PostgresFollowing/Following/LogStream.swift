@@ -2,9 +2,9 @@ import ChangeSources
 import PostgresLink
 import RelayModel
 
-/// The stream of a slot: reads rows, and confirms what the relay has.
+/// The stream of a replication slot, which reads rows and confirms what the relay has taken.
 ///
-/// It is used by the follower's thread alone, and that protects it.
+/// Concurrency: only the follower's thread uses it.
 final class LogStream: RowStream, @unchecked Sendable {
     private let log: PostgresConnection
     private let catalogue: Catalogue
@@ -15,35 +15,36 @@ final class LogStream: RowStream, @unchecked Sendable {
     private var buffer = RowBuffer()
     private var waiting = WaitingRows()
     private var types: TypeCatalogue
-    /// The schemas that hold a relay's store, of those that rows came of.
+    /// The schemas that contain a relay's store, among those of the followed tables.
     private var stores: Set<String> = []
     private var told = PostgresPosition.zero
     private var lastTold = Duration.zero
     private var lastHeard = Duration.zero
     private var lastLooked = Duration.zero - LogStream.lookPause
     private var lastCompared = Duration.zero - LogStream.comparePause
-    /// What is said of tables that are not published.
+    /// The warning about configured tables that are not published.
     private var lacking: String?
     private var standbys = StandbyWait()
-    /// How far the server has told what it has, with rows or without.
+    /// How far the server has sent its log, with or without rows.
     private var heard = PostgresPosition.zero
     private var asked = false
-    /// How many of those whose author could not be read the status has.
+    /// The number of unread authors that the status includes already.
     private var authorsNoted: UInt64 = 0
-    /// How many of the values that were left out the status has.
+    /// The number of left-out values that the status includes already.
     private var leftOutNoted: UInt64 = 0
 
-    /// How long a position that is confirmed may wait to be told.
+    /// How long a confirmed position may wait before it is sent.
     private static let confirmPause = Duration.milliseconds(500)
-    /// The server gives up whoever says nothing for `wal_sender_timeout`, a minute.
+    /// The interval of status messages: the server disconnects a client that is silent for
+    /// `wal_sender_timeout`, one minute by default.
     private static let lifePause = Duration.seconds(10)
     private static let askAfter = Duration.seconds(40)
     private static let silence = Duration.seconds(80)
-    /// The time between two looks at what the server keeps.
+    /// The time between two checks of what the server keeps for the slot.
     private static let lookPause = Duration.seconds(10)
-    /// What the server says where it waits for a table longer than it is told to.
+    /// The SQLSTATE for a lock on a table that was not available in time.
     private static let lockNotAvailable = "55P03"
-    /// The time between two looks at what is published, which is dearer where much is.
+    /// The time between two checks of the publication, which cost more if it has many tables.
     private static let comparePause = Duration.seconds(60)
 
     init(
@@ -61,13 +62,13 @@ final class LogStream: RowStream, @unchecked Sendable {
         lastHeard = watch()
     }
 
-    /// Meanwhile it confirms, and shows the server that somebody is there.
+    /// While it waits, it confirms positions and keeps the connection alive.
     func nextBatch() throws -> RowBatch {
         while true {
             if memory.isStopped { throw ended() }
             try look()
             try drain()
-            // While something is posted, the next request is prepared if it is full already.
+            // While a batch is posted, the next one is prepared if it is full already.
             if buffer.isFull || buffer.hasSomething && memory.isIdle {
                 let batch = buffer.take()
                 if batch.rows.isEmpty {
@@ -92,31 +93,30 @@ final class LogStream: RowStream, @unchecked Sendable {
         }
     }
 
-    /// Ends, and tells once more what is confirmed.
+    /// Ends the stream, and sends the confirmed position once more.
     ///
-    /// What is not would come again at the next beginning, which may be later than positions are
-    /// remembered.
+    /// Everything after the confirmed position is sent again at the next start, when taken rows may
+    /// no longer be remembered.
     private func ended() -> CancellationError {
         try? tell(now: true)
         return CancellationError()
     }
 
-    /// Takes what has come, until the buffer is full.
+    /// Takes what has arrived, until the buffer is full.
     ///
-    /// A server before version 18 refuses to go on where rows changed while the publication was not
-    /// there; one of a later version passes over them with a warning.
-    ///
-    /// It reads only where nothing is left of what was read before: libpq takes in all that the
-    /// server sends, and a backlog would come to lie in memory, and not wait in the server.
+    /// If rows changed while the publication did not exist, a server before version 18 refuses to
+    /// continue, and a later one skips them with a warning. It reads from the socket only once
+    /// everything read before is handled. libpq reads everything that the server sends, and a
+    /// backlog would otherwise be in memory instead of in the server.
     private func drain() throws {
         var hasHeard = false
         var hasRead = false
-        // What comes again was taken before, and is not taken while this runs.
+        // Rows up to this one arrive again; no row is taken while this runs.
         let last = memory.last
         while !buffer.isFull {
             let message = try log.message()
-            // It stands before whatever comes after what was passed over, so that nothing of that
-            // is confirmed, and it is said again at the next beginning.
+            // The warning arrives before everything after the skipped changes. So nothing of that
+            // is confirmed, and the warning comes again at the next start.
             guard log.warningsOfWhatLacks == 0 else {
                 throw FollowProblem.publicationLost(
                     "rows changed while there was no \(settings.publication)")
@@ -150,7 +150,8 @@ final class LogStream: RowStream, @unchecked Sendable {
     }
 
     private func take(keepalive end: PostgresPosition, _ wantsAnswer: Bool) throws {
-        // What was sent before it is read; where nothing of it waits, all is done up to there.
+        // Everything sent before this message was read; if no row of it waits, everything up to
+        // there is done.
         if !reader.isWithinTransaction, buffer.isEmpty {
             memory.change { memory in
                 guard memory.isIdle else { return }
@@ -161,12 +162,12 @@ final class LogStream: RowStream, @unchecked Sendable {
         if wantsAnswer { try tell(now: true) }
     }
 
-    /// Has rows posted of which all is known.
+    /// Adds rows to the buffer whose authors are certain now.
     private func pass(_ rows: [WaitingRows.Entry]) {
         for entry in rows { buffer.add(entry.row, at: entry.place, bytes: entry.bytes) }
     }
 
-    /// Takes a message of the log, of what begins at `start`; rows up to `last` are there already.
+    /// Takes a message of the log that begins at `start`; rows up to `last` were taken already.
     private func take(
         _ message: LogMessage, from start: PostgresPosition, _ bytes: Int, after last: RowPlace?
     ) throws {
@@ -175,9 +176,9 @@ final class LogStream: RowStream, @unchecked Sendable {
         for step in steps {
             switch step {
             case .unknownTable(let relation):
-                // What the replica identity was then, the log says itself.
+                // The log itself says which replica identity the table had then.
                 var key = try catalogue.primaryKey(of: relation.id)
-                // Of a table that was dropped since, the order of the key is known from before.
+                // For a table that was dropped since, the order of its key is known from before.
                 if key.isEmpty { key = reader.formerKey(of: relation) }
                 if !relation.has(key) {
                     let columns = try catalogue.columns(
@@ -208,17 +209,17 @@ final class LogStream: RowStream, @unchecked Sendable {
         }
     }
 
-    /// Tells the server what is confirmed, as often as it matters.
+    /// Sends the confirmed position if it is due.
     private func tell(now isUrgent: Bool = false) throws {
         let confirmed = memory.current.confirmed
         let time = watch()
         let isDue =
             time - lastTold >= (confirmed > told ? Self.confirmPause : Self.lifePause)
-        // Who is not listened to is not silent.
+        // While the buffer is full nothing is read, so the server does not count as silent.
         if buffer.isFull { lastHeard = time }
         if time - lastHeard > Self.silence {
-            // It says nothing while it passes over a large transaction of which nothing is
-            // published, and would begin with that anew.
+            // A server sends nothing while it skips a large transaction without published changes.
+            // After a new connection it would begin with that transaction again.
             guard try catalogue.hasProcess(log.serverProcess) else {
                 throw PostgresError(state: "", message: "the server is silent")
             }
@@ -233,11 +234,12 @@ final class LogStream: RowStream, @unchecked Sendable {
         lastTold = time
     }
 
-    /// Looks at what the server keeps for the slot, and whether all is published that was named.
+    /// Checks what the server keeps for the slot, and whether all configured tables are published.
     private func look() throws {
         guard watch() - lastLooked >= Self.lookPause else { return }
         lastLooked = watch()
-        // The server says so when a row changes; from 18 on it goes on without, and tells of none.
+        // A server reports a missing publication when a row changes. Since version 18 it continues
+        // without it, and sends no changes.
         guard let publication = try catalogue.publication(settings.publication) else {
             throw FollowProblem.publicationMissing(settings.publication)
         }
@@ -249,7 +251,7 @@ final class LogStream: RowStream, @unchecked Sendable {
             do {
                 lacking = try unpublished()
             } catch let error as PostgresError where error.state == Self.lockNotAvailable {
-                // Somebody alters a published table: what was said of all of them holds meanwhile.
+                // A published table is being altered. The old warning stays meanwhile.
             }
             memory.note(
                 try catalogue.members(of: settings.publication, since: settings.slot))
@@ -260,10 +262,11 @@ final class LogStream: RowStream, @unchecked Sendable {
                 memory.status.refusing = refusing
             }
         }
-        // Where nothing is read, it is not known how far the server has told it.
+        // While nothing is read, it is unknown how far the server has sent its log.
         let isWaiting = try catalogue.waitsForStandbys(log.serverProcess) && !buffer.isFull
         let isHeldUp = standbys.look(isWaiting: isWaiting, at: heard)
-        // Before long the server keeps much because of that, and the relay is not behind.
+        // The waiting soon makes the server keep much of its log, for which the relay is not the
+        // cause.
         let said = [
             isHeldUp ? Self.heldUpByStandbys : nil, slot.warning(over: settings.retainedWarning),
         ].compactMap { $0 }
@@ -284,11 +287,11 @@ final class LogStream: RowStream, @unchecked Sendable {
         + "synchronized_standby_slots names is away, or has no such slot: bring it back, or take "
         + "it out of the setting."
 
-    /// What is said of tables that were named and are not published, as one that is named later:
-    /// nobody would notice that their changes never come.
+    /// Returns a warning if configured tables are not published, because no error would show that
+    /// their changes never come.
     private func unpublished() throws -> String? {
-        // It is asked of the tables themselves, and the changes of all would wait for whoever
-        // alters one.
+        // The query locks the tables themselves, and a session that alters one of them would delay
+        // the changes of all.
         try catalogue.connection.query("SET lock_timeout = '500ms'")
         defer { _ = try? catalogue.connection.query("SET lock_timeout = 0") }
         let missing = try catalogue.tablesMissing(

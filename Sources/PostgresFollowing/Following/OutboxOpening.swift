@@ -4,32 +4,32 @@ import RelayModel
 /// Opens a database with an outbox: a table that triggers fill, for servers that do not let the
 /// role replicate.
 ///
-/// It is used by the follower's thread alone, and that protects it.
+/// Concurrency: only the follower's thread uses it.
 final class OutboxOpening: RowOrigin, @unchecked Sendable {
     private let settings: FollowSettings
     private let memory: FollowMemory
     private let watch: @Sendable () -> Duration
     private let catalogue: Catalogue
     private let types: TypeCatalogue
-    /// What versions have more than numbers.
+    /// The base that is added to the numbers of rows to get versions.
     private let base: Int64
     private let state: OutboxState
-    /// What was committed when the rows were read, in PostgreSQL's words.
+    /// The transactions that were committed when the rows were read, in PostgreSQL's notation.
     private var snapshot: String?
 
     private var connection: PostgresConnection { catalogue.connection }
 
-    /// What the outbox says of itself.
+    /// The state of the outbox, from its table.
     struct OutboxState: Sendable, Hashable {
-        /// Names this outbox among all that there ever are.
+        /// The identity of this outbox, which is never used again.
         let identity: String
-        /// A number before those of all changes.
+        /// A number below those of all changes.
         let firstNumber: Int64
-        /// Whether the relay has the rows as they were.
+        /// Whether the relay has the existing rows.
         let hasBegun: Bool
     }
 
-    /// Connects, makes what is missing if that is asked for, and takes the outbox for itself.
+    /// Connects, creates what is missing if asked to, and locks the outbox for itself.
     ///
     /// - Throws: ``FollowProblem``.
     init(
@@ -42,7 +42,8 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         let catalogue = Catalogue(connection)
         self.catalogue = catalogue
         (types, base) = try ServerAccess.told {
-            // What is deleted once more after a crash was posted, and is known.
+            // After a crash, rows may have to be deleted again, which were posted and are
+            // recognised.
             try connection.query("SET synchronous_commit = off; SET lock_timeout = '5s'")
             if settings.makes, !memory.current.hasFollowed {
                 try Self.make(settings, catalogue)
@@ -53,12 +54,13 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         state = try ServerAccess.told { try Self.state(connection) }
     }
 
-    /// Makes what is missing: a trigger holds up who writes to its table while it is made.
+    /// Creates what is missing; creating a trigger blocks writers of its table.
     private static func make(_ settings: FollowSettings, _ catalogue: Catalogue) throws {
         var tables = settings.tables
         let goesOn = try hasBegun(catalogue.connection)
         if goesOn {
-            // What was dropped since keeps no other from being told: the stream says it.
+            // A table that was dropped since does not prevent following the others; the stream
+            // warns of it.
             let absent = Set(try catalogue.tablesAbsent(among: tables))
             tables.removeAll { absent.contains($0) }
         } else {
@@ -72,14 +74,14 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             try catalogue.connection.query(OutboxSQL.function)
         }
         for table in tables {
-            // A partition has the trigger of what it is a part of, and may have none of its own.
+            // A partition has the trigger of its partitioned table, and cannot have another one.
             guard try !catalogue.tablesWithoutTrigger([table]).isEmpty else { continue }
             do {
                 for statement in OutboxSQL(tables: [table]).triggers {
                     try Catalogue.naming { try catalogue.connection.query(statement) }
                 }
             } catch FollowProblem.tableMissing(_) where goesOn {
-                // So it is with what is no table.
+                // The same holds for a name that is not a table.
             }
         }
     }
@@ -89,21 +91,23 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             .first?.first == "t"
     }
 
-    /// Whether there is one that is read already.
+    /// Returns whether there is an outbox that has begun to be read.
     private static func hasBegun(_ connection: PostgresConnection) throws -> Bool {
         guard try hasOutbox(connection) else { return false }
         return try connection.query("SELECT has_begun FROM belfry.outbox_state").first?.first
             == "t"
     }
 
-    /// Whether an earlier version made it, and its function can be replaced: what was mended in it
-    /// would reach no outbox that is there.
+    /// Returns whether an earlier version created the outbox's function, and this role can replace
+    /// it.
+    ///
+    /// Without a replacement, corrections would not reach existing outboxes.
     private static func isEarlier(_ connection: PostgresConnection) throws -> Bool {
         try connection.query(OutboxSQL.functionDiffers, [OutboxSQL.functionBody]).first?.first
             == "t"
     }
 
-    /// One follower reads an outbox: two would post what the other deletes.
+    /// Takes the lock of the only follower: two would post rows that the other deletes.
     private static func take(_ catalogue: Catalogue) throws {
         let taken = try catalogue.connection.query(
             "SELECT pg_try_advisory_lock(\(OutboxSQL.lockClass), \(OutboxSQL.followerLock))")
@@ -132,14 +136,14 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     }
 
     func goesOn() throws -> Bool {
-        // What was taken was deleted.
+        // Rows that were taken are deleted from the outbox.
         if settings.restored != nil, state.hasBegun, !memory.current.hasFollowed {
             throw FollowProblem.storeRestored("the outbox does not keep what was taken of it")
         }
         return state.hasBegun
     }
 
-    /// What was committed before the rows were read is in them, and is not told as changes.
+    /// Begins a snapshot; what it contains is not sent again as changes.
     func begin() throws -> SnapshotReader? {
         return try ServerAccess.told {
             let tables = try catalogue.tablesWithOutbox()
@@ -163,13 +167,13 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         }
     }
 
-    /// A number with which all up to it have ended: a snapshot that is taken now has all of them,
-    /// and none beyond it needs to be in it.
+    /// Returns a number up to which all transactions have ended.
     ///
-    /// It is the version of the snapshot's rows. A snapshot that is begun anew has a higher one if
-    /// anything was changed since, and so tells which kept records it did not contain. Without the
-    /// wait, a change with a lower number could be committed afterwards, and would be taken for
-    /// older than the snapshot.
+    /// A snapshot that is taken now contains all of them, and need not contain any higher number.
+    /// The number is the version of the snapshot's rows. If anything changes, a repeated snapshot
+    /// gets a higher version, which shows which kept records it did not contain. Without the wait,
+    /// a change with a lower number could be committed after the snapshot, and would count as older
+    /// than it.
     private func settledNumber() throws -> Int64 {
         guard let last = try catalogue.lastOutboxNumber() else { return state.firstNumber - 1 }
         var writers = try catalogue.outboxWriters()
@@ -187,8 +191,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
         return max(last, state.firstNumber - 1)
     }
 
-    /// The wait between two looks at transactions that have not ended, and how long they may last
-    /// before that is said.
+    /// The interval of checks for open transactions, and how long these may last before a warning.
     private static let (pause, patience) = (Duration.milliseconds(50), Duration.seconds(3))
 
     private static func heldUp(by writer: String) -> String {
@@ -196,7 +199,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             + "have ended: one is still open (\(writer)); end it."
     }
 
-    /// Its one connection is in the middle of the rows; an outbox is looked at behind them.
+    /// Does nothing: the only connection is reading the rows, and the outbox is checked afterwards.
     func look() {}
 
     func keep() throws {
@@ -208,7 +211,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
                     [snapshot], within: nil)
             }
             try connection.query("UPDATE belfry.outbox_state SET has_begun = true")
-            // Otherwise a crash of the server could forget it, after which changes were posted.
+            // Otherwise a crash of the server could lose this although later changes were posted.
             try connection.query("SET LOCAL synchronous_commit = on")
             try connection.query("COMMIT")
         }
@@ -224,8 +227,10 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     }
 }
 
-/// Removes an outbox, with what was not posted of it.
+/// Removes an outbox, including rows that were not posted.
 package enum OutboxRemoval {
+    /// Connects and removes the outbox.
+    ///
     /// - Throws: ``FollowProblem``.
     package static func run(
         _ settings: FollowSettings, watch: @escaping @Sendable () -> Duration

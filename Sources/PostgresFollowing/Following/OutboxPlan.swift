@@ -1,19 +1,20 @@
-/// Rows of an outbox that are to be posted, in their order: by the transaction's last number, then
-/// by their own.
+/// The rows of an outbox to post, ordered by the last number of their transaction and then by their
+/// own.
 struct OutboxPlan: Sendable, Hashable {
-    /// A row that waits.
+    /// A row that waits to be posted.
     struct Entry: Sendable, Hashable {
         /// Its number in the outbox.
         let number: Int64
         /// The last number of its transaction.
         let last: Int64
-        /// The length of its images.
+        /// The size of its images in bytes.
         let bytes: Int
     }
 
     private var entries: ArraySlice<Entry>
 
-    /// Half of what a request may hold: a row whose key changed is two changes.
+    /// The maximum number of rows in a request: half of its changes, because a row whose key
+    /// changed is two changes.
     private static let maximumRows = RowBuffer.maximumChanges / 2
 
     init(_ entries: [Entry] = []) {
@@ -22,8 +23,8 @@ struct OutboxPlan: Sendable, Hashable {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// Takes the numbers of the rows that are posted next: whole transactions where they fit, and
-    /// a part of one that is too large to be posted at once.
+    /// Takes the numbers of the rows to post next: whole transactions if they fit, or a part of one
+    /// that is too large for one request.
     ///
     /// - Returns: The numbers, and whether the rows end with their transaction.
     mutating func take() -> (numbers: [Int64], isWhole: Bool) {

@@ -2,41 +2,41 @@ import ChangeSources
 import PostgresLink
 import RelayModel
 
-/// Reads rows of an outbox as changes.
+/// Decodes rows of an outbox as changes.
 ///
-/// A row says itself what the columns of its table were; a table's key is asked of the catalogue.
+/// A row itself says which columns its table had; the table's key comes from the catalogue.
 struct OutboxReader {
     private struct ShapeKey: Hashable {
         let relation: String
         let columns: String
     }
 
-    /// A table as it was, without its generated columns, which the log has not either.
+    /// A table as it was, without generated columns, which the log does not have either.
     private struct Shape {
         let table: TableShape
-        /// Which of a row's fields are told.
+        /// For each field of a row, whether it is part of the change.
         let isTold: [Bool]
     }
 
     private let identity: String
-    /// What versions have more than the numbers of their rows.
+    /// The base that is added to the numbers of rows to get versions.
     private let base: Int64
     private let database: String
     private var types: TypeCatalogue
     private var shapes: [ShapeKey: Shape] = [:]
-    /// Names that rows have come to within a transaction, the last one that was read.
+    /// The names that rows have taken within the last transaction that was read.
     private var arrivals = RowArrivals()
     private var transaction: String?
     /// The numbers of the rows of this batch whose tables have a `DEFERRABLE` key.
     private var movable: [Int64] = []
-    /// Values that were left out because their row is too large.
+    /// The number of values that were left out because their row is too large or cannot be decoded.
     private(set) var valuesLeftOut: UInt64 = 0
-    /// Transactions that said who makes their changes in a way that names nobody.
+    /// The number of transactions whose declaration of an author names neither a device nor a user.
     private(set) var authorsUnread: UInt64 = 0
-    /// The last one of them.
+    /// The last of these transactions.
     private var unread: String?
 
-    /// As many tables are remembered, in each of their forms.
+    /// The maximum number of remembered tables, counting each of their forms.
     private static let maximumShapes = 1000
 
     init(identity: String, base: Int64, database: String, types: TypeCatalogue) {
@@ -66,7 +66,7 @@ struct OutboxReader {
         movable = []
         for row in rows {
             guard row.count == 11 else { throw MalformedMessage("has other columns") }
-            // The images are read as they are written: they need not be UTF-8.
+            // The images are kept as bytes, because they need not be UTF-8.
             let words = row[..<8].map { $0.map { String(decoding: $0, as: UTF8.self) } }
             batch.rows.append(try change(words.map { $0 ?? "" }, words, row, catalogue))
         }
@@ -77,8 +77,10 @@ struct OutboxReader {
         "INSERT": .create, "UPDATE": .update, "DELETE": .delete, "TRUNCATE": .truncate,
     ]
 
-    /// A moment by its microseconds since 1970, also one before; `nil` for one that no record has:
-    /// whose database it is writes there what they like.
+    /// Converts microseconds since 1970, which may be negative.
+    ///
+    /// It is `nil` for a time that no record can have, which the owner of the database may have
+    /// written.
     private static func moment(_ microseconds: String) -> Timestamp? {
         guard let count = Int64(microseconds) else { return nil }
         let (seconds, rest) = count.quotientAndRemainder(dividingBy: 1_000_000)
@@ -94,8 +96,8 @@ struct OutboxReader {
         guard let operation = Self.operations[row[3]], let number = Int64(row[0]) else {
             throw MalformedMessage("is row \(row[0]) of belfry.outbox, which is none: delete it")
         }
-        // What cannot be read is told without its rows, and parked: what comes after it would wait
-        // for ever.
+        // A row that cannot be decoded becomes a change without images, which is parked. Otherwise
+        // the rows after it would wait for ever.
         var shape: Shape?
         do {
             shape = try given[7].map { try self.shape(row, columns: $0, catalogue) }
@@ -104,7 +106,8 @@ struct OutboxReader {
         }
         var change = FollowedRow(
             operation, schema: row[5], table: row[6], key: shape?.table.key ?? [],
-            // A server that was put back writes numbers and transactions anew, at another time.
+            // A server that was restored from a backup reuses numbers and transactions, but at
+            // another time.
             position: "\(identity)/\(row[1])/\(row[0])/\(row[2])")
         change.database = database
         change.version = number &+ base
@@ -133,7 +136,7 @@ struct OutboxReader {
         return change
     }
 
-    /// Notes what a change of a transaction does to names.
+    /// Notes which names a change of a transaction takes and gives up.
     private mutating func note(
         _ change: inout FollowedRow, _ shape: Shape, of transaction: String
     ) {
@@ -163,7 +166,7 @@ struct OutboxReader {
         if described.contains(where: { $0.type == OutboxSQL.unknownType }) {
             described = Self.completed(described, by: try catalogue.columnTypes(of: id))
         }
-        // What is generated has no type here.
+        // A generated column has no type here.
         let isTold = described.map { $0.type != 0 }
         if !described.allSatisfy({ types.knows($0.type) }) { types = try catalogue.types() }
         let relation = Relation(
@@ -184,8 +187,9 @@ struct OutboxReader {
         return shape
     }
 
-    /// The columns with the types that the table has now, where the trigger did not find them; of
-    /// what is not there any more, values are texts.
+    /// Returns the columns with the table's present types, where the trigger did not find a type.
+    ///
+    /// The values of columns that no longer exist are read as texts.
     private static func completed(
         _ columns: [RelationColumn], by types: [String: UInt32]
     ) -> [RelationColumn] {
@@ -197,7 +201,7 @@ struct OutboxReader {
         }
     }
 
-    /// The columns of a table, as `{{name,type},…}`.
+    /// Parses the columns of a table, in the form `{{name,type},…}`.
     private static func columns(_ text: String) throws(MalformedMessage) -> [RelationColumn] {
         var list = ArrayText(Array(text.utf8)[...], of: .text)
         let columns = list.list()?.map { pair -> RelationColumn? in

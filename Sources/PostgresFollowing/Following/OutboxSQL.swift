@@ -1,49 +1,53 @@
 import PostgresLink
 
-/// What makes an outbox in a database, and removes it.
+/// The SQL that creates an outbox in a database, and removes it.
 ///
-/// Triggers write each changed row into a table in the transaction that changes it. A transaction
-/// that has written holds PostgreSQL's own lock on that table until it has ended, by which the
-/// follower knows when a number can no longer appear: only who may write to it can hold that one.
-/// It tells the follower only if that has said that it sleeps, because whoever notifies waits for
-/// all others who do when it commits.
+/// Triggers write each changed row into a table, in the transaction that changes it. A transaction
+/// that has written holds PostgreSQL's own lock on that table until it ends. By these locks the
+/// follower knows when a number can no longer appear. Only roles that may write to the table can
+/// take such a lock. The trigger notifies the follower only if the follower has said that it
+/// sleeps, because at commit a notifying transaction waits for all other notifying ones.
 package struct OutboxSQL: Sendable {
     private let tables: [String]
     private let role: String?
 
+    /// Creates the SQL for these tables.
+    ///
     /// - Parameters:
-    ///   - tables: as `schema.table`.
-    ///   - role: who follows, if it is not the owner of the outbox.
+    ///   - tables: The tables, as `schema.table`.
+    ///   - role: The role that follows, if it is not the owner of the outbox.
     package init(tables: [String], role: String? = nil) {
         self.tables = tables
         self.role = role
     }
 
-    /// The locks that all who use an outbox share, within a database: the first key of each.
+    /// The first key of the advisory locks that an outbox uses within a database.
     ///
-    /// Every role of the database can take them: nothing is lost by that, and whoever does is
-    /// named.
+    /// Every role of the database can take them. Nothing is lost by that, and a warning names the
+    /// holder.
     static let lockClass = 0x62_656C_66
-    /// Held by a follower that sleeps, and in common by transactions that saw it awake.
+    /// The second key of the lock that a sleeping follower holds, and that transactions which found
+    /// it awake share.
     static let sleepLock = 2
-    /// Held by the one that follows.
+    /// The second key of the lock that the only follower holds.
     static let followerLock = 3
-    /// What is notified; a notification has no payload.
+    /// The channel of notifications, which have no payload.
     static let channel = "belfry_outbox"
-    /// The type of a column that the transaction did not find in the catalogue (PostgreSQL's
-    /// `unknown`, which no column has).
+    /// The type of a column that the trigger did not find in the catalogue.
+    ///
+    /// It is PostgreSQL's `unknown`, which no column of a table has.
     static let unknownType: UInt32 = 705
 
-    /// The statements that make it, each by itself; made twice, they change nothing.
+    /// The statements that create the outbox, to be run one by one; run again, they change nothing.
     var makes: [String] { furniture + triggers + rights }
 
-    /// The statements that make triggers alone.
+    /// The statements that create only the triggers.
     var triggers: [String] { tables.flatMap(triggers) }
 
-    /// The statements that remove it; rows that were not posted are lost.
+    /// The statements that remove the outbox; rows that were not posted are lost.
     ///
-    /// The schema goes only if nothing else is in it: a relay's store is called so as well, unless
-    /// its settings say otherwise.
+    /// The schema is dropped only if it contains nothing else: by default a relay's store has the
+    /// same name.
     static let drops = [
         "DROP FUNCTION IF EXISTS belfry.note_change() CASCADE",
         "DROP TABLE IF EXISTS belfry.outbox, belfry.outbox_state",
@@ -56,7 +60,7 @@ package struct OutboxSQL: Sendable {
         """,
     ]
 
-    /// What an administrator runs once, to be shown.
+    /// The SQL that an administrator runs once, for display.
     package var text: String {
         (role.map { Self.roleText($0) } ?? "") + """
             -- By the owner of the tables. Each trigger waits for transactions that write to its
@@ -78,7 +82,7 @@ package struct OutboxSQL: Sendable {
         """
     }
 
-    /// What removes it, to be shown.
+    /// The SQL that removes the outbox, for display.
     package static var dropText: String { drops.map { $0 + ";" }.joined(separator: "\n") }
 
     private var furniture: [String] {
@@ -91,10 +95,10 @@ package struct OutboxSQL: Sendable {
                 "table" name NOT NULL, columns text[], before text, after text, origin text)
             WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000)
             """,
-            // Where a transaction ends is asked of each one.
+            // The end of each transaction is looked up by this index.
             "CREATE INDEX IF NOT EXISTS outbox_transaction ON belfry.outbox (transaction, number)",
-            // Numbers are versions of records: those of an outbox that is made anew must be higher
-            // than those of the one before.
+            // Numbers are versions of records, so an outbox that is created again must have higher
+            // ones than the previous one.
             """
             DO $$ BEGIN
                 IF to_regclass('belfry.outbox_number') IS NULL THEN
@@ -117,11 +121,11 @@ package struct OutboxSQL: Sendable {
         ]
     }
 
-    /// Says who the function runs as and how values are written as text, and what it does: whatever
-    /// the session that writes has set.
+    /// The statement that creates the trigger function, with fixed settings, so that those of the
+    /// writing session have no effect.
     ///
-    /// An amount of `money` can only be written as the database means it: its locale says how many
-    /// digits are behind the point. So the function keeps that of the session which makes it.
+    /// A `money` value can be written only in the database's sense, because its locale decides how
+    /// many decimal digits it has. So the function keeps the locale of the session that creates it.
     static let function = """
         CREATE OR REPLACE FUNCTION belfry.note_change() RETURNS trigger
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -130,11 +134,11 @@ package struct OutboxSQL: Sendable {
         SET standard_conforming_strings = on SET lc_monetary FROM CURRENT AS $$\(functionBody)$$
         """
 
-    /// Whether an outbox has this function in another form, which is no later one, and who asks may
-    /// replace it.
+    /// A query: whether an outbox has another form of this function that is not later, and this
+    /// role may replace it.
     ///
-    /// Of two followers, as while machines are upgraded, the later one's stays; before there were
-    /// numbers it had none.
+    /// If two versions of Belfry follow, as during an upgrade of machines, the later one's function
+    /// stays. Before functions had version numbers, they count as version 0.
     static let functionDiffers = #"""
         SELECT prosrc <> $1 AND coalesce(
             substring(prosrc FROM '-- Belfry''s function, version (\d{1,9})\y')::bigint, 0)
@@ -143,11 +147,13 @@ package struct OutboxSQL: Sendable {
         WHERE oid = to_regproc('belfry.note_change') AND pg_has_role(proowner, 'USAGE')
         """#
 
-    /// One more each time that the function is changed, or outboxes that are there keep the one
-    /// before; `OutboxFunctionTests` holds the text to it.
+    /// The version of the function, which must increase with each change of it.
+    ///
+    /// Otherwise existing outboxes keep the old function. `OutboxFunctionTests` compares the text
+    /// with the version.
     static let functionVersion = 2
 
-    /// What the function does, as PostgreSQL keeps it.
+    /// The body of the function, as PostgreSQL stores it.
     static let functionBody = #"""
 
         -- Belfry's function, version \#(functionVersion): a later one is not replaced by it.
@@ -203,7 +209,9 @@ package struct OutboxSQL: Sendable {
         END
         """#
 
-    /// A partition has the trigger of what it is a part of, and may have none of its own.
+    /// Returns the statement that creates a table's triggers.
+    ///
+    /// A partition has the triggers of its partitioned table, and cannot have others.
     private func triggers(on table: String) -> [String] {
         let body = """
             BEGIN
