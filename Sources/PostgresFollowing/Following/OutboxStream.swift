@@ -2,65 +2,66 @@ import ChangeSources
 import PostgresLink
 import RelayModel
 
-/// Reads an outbox: posts each row once it is certain that none can appear before it, and deletes
-/// it when the relay has it.
+/// Reads an outbox: posts each row once no earlier one can appear any more, and deletes it when the
+/// relay has taken it.
 ///
-/// Numbers are taken before transactions commit, so that a lower one may appear later. Whoever
-/// has taken one holds the table's lock until its transaction has ended: once all who held it
-/// when a number was seen have let go, nothing below that number is missing. Transactions are
-/// told in the order of their last numbers. Of two that change one record, the later one waits
-/// for the end of the earlier one and takes its number then: so each record's changes come as
-/// they were committed.
+/// Numbers are assigned before transactions commit, so a lower number may appear later. A
+/// transaction that has taken a number holds the table's lock until it ends. Once all transactions
+/// that held the lock when a number was seen have ended, nothing below that number is missing.
+/// Transactions are sent in the order of their last numbers. If two transactions change one record,
+/// the later one waits for the end of the earlier one, and takes its number then. So each record's
+/// changes come in the order of their commits.
 ///
-/// It is used by the follower's thread alone, and that protects it.
+/// Concurrency: only the follower's thread uses it.
 final class OutboxStream: RowStream, @unchecked Sendable {
     private let catalogue: Catalogue
-    /// What the outbox says that it is.
+    /// The identity of the outbox.
     private let identity: String
     private let memory: FollowMemory
     private let settings: FollowSettings
     private let watch: @Sendable () -> Duration
     private var reader: OutboxReader
     private var plan = OutboxPlan()
-    /// Rows that are posted together.
+    /// The rows of one request.
     private struct Part {
         var numbers: [Int64] = []
-        /// Those that must be read once more if the follower ends before their transaction does.
+        /// Rows to read again if the follower ends before the rest of their transaction was posted.
         var kept: [Int64] = []
         /// Whether the rows end with their transaction.
         var isWhole = true
     }
 
-    /// The next batch, read while the one before is posted.
+    /// The next batch, which is read while the previous one is posted.
     private var next: (part: Part, batch: RowBatch)?
-    /// What is being posted, or was and is not deleted.
+    /// The rows that are being posted, or were posted and are not deleted.
     private var handed = Part()
-    /// Rows of earlier parts of the same transaction that the relay has, and that are not deleted.
+    /// Rows of earlier parts of the same transaction that the relay has, and that are not deleted
+    /// yet.
     private var kept: [Int64] = []
-    /// Up to which number all is there once these have ended.
+    /// The barrier: up to its number nothing is missing once its writers have ended.
     private var barrier: (number: Int64, writers: Set<String>, since: Duration)?
-    /// How many rows are looked at for a plan.
+    /// How many rows are considered for a plan.
     private var window = OutboxStream.smallestWindow
     private var pause = OutboxStream.pauses.first
     private var isAsleep = false
-    /// How many of the values that were left out the status has.
+    /// The number of left-out values that the status includes already.
     private var leftOutNoted: UInt64 = 0
-    /// The process that held the lock of a sleeping follower when it was last looked at.
+    /// The process that held the lock of a sleeping follower at the last check.
     private var obstructor: String?
     private var lastLooked = Duration.zero - OutboxStream.lookPause
 
     private var connection: PostgresConnection { catalogue.connection }
 
-    /// As many rows are planned at once; a plan keeps 24 bytes of each.
+    /// The usual number of rows in a plan, which keeps 24 bytes of each.
     private static let smallestWindow = 50_000
-    /// The waits for transactions that have not ended: lag is theirs and half of the wait.
+    /// The waits for open transactions; they add half of the wait to the lag.
     private static let pauses = (
         first: Duration.milliseconds(2), longest: Duration.milliseconds(50)
     )
-    /// A notification can be lost with its connection only; this is for what nobody thought of.
+    /// A notification can be lost only with its connection, so this limit is for unforeseen cases.
     private static let longestSleep = Duration.seconds(30)
     private static let lookPause = Duration.seconds(10)
-    /// How long a transaction may hold up others before it is said.
+    /// How long a transaction may hold up others before a warning.
     private static let patience = Duration.seconds(15)
 
     init(
@@ -95,14 +96,14 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             } else if isIdle {
                 try rest()
             } else if !memory.isIdle, !memory.isStopped {
-                // The end of the post wakes, unless it was before this question: the wait for an
-                // answer takes its signal then.
+                // The end of the posting wakes this wait, unless it came before the last query,
+                // whose own wait took the signal.
                 connection.wait(toRead: false, for: Self.longestSleep)
             }
         }
     }
 
-    /// A batch is handed out only when the one before is taken.
+    /// Does nothing: a batch is handed out only when the previous one was taken.
     func awaitTurn() {}
 
     // MARK: Reading
@@ -124,10 +125,10 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         return true
     }
 
-    /// Finds out what is to be posted, if it is certain.
+    /// Plans the rows to post, once it is certain that none is missing before them.
     private func makePlan() throws {
         guard try isComplete(), let barrier else { return }
-        // What is handed over is not deleted yet.
+        // The rows that are being posted are not deleted yet, so they are excluded.
         let rows = try connection.query(
             """
             SELECT number, last,
@@ -149,11 +150,11 @@ final class OutboxStream: RowStream, @unchecked Sendable {
                 return OutboxPlan.Entry(
                     number: number, last: last, bytes: row.text(2).flatMap { Int($0) } ?? 0)
             })
-        // A transaction that is longer than the window is seen with a larger one only.
+        // A transaction that is larger than the window can be planned only with a larger one.
         window = plan.isEmpty ? window * 2 : Self.smallestWindow
     }
 
-    /// Whether nothing can appear any more below the number of the barrier.
+    /// Returns whether nothing can appear any more below the barrier's number.
     private func isComplete() throws -> Bool {
         if barrier == nil {
             let found = try connection.query(
@@ -162,8 +163,8 @@ final class OutboxStream: RowStream, @unchecked Sendable {
                     WHERE number <> ALL ($1::bigint[]) ORDER BY number LIMIT \(window)) AS seen
                 """, [handed.numbers.arrayText])
             guard let number = found.first?.first?.flatMap({ Int64($0) }) else { return false }
-            // Looked at after the number was seen: whoever took a lower one is among them, or is
-            // seen from here on.
+            // Queried after the number was seen: a transaction that took a lower one is among these
+            // writers, or its row is visible from now on.
             barrier = (number, try catalogue.outboxWriters(), watch())
         }
         guard let barrier else { return false }
@@ -200,11 +201,11 @@ final class OutboxStream: RowStream, @unchecked Sendable {
 
     // MARK: Waiting
 
-    /// Waits until there may be something: sleeps where nobody writes, and otherwise looks again
-    /// soon.
+    /// Waits until there may be something: sleeps if no transaction writes, and otherwise checks
+    /// again soon.
     private func rest() throws {
         if barrier == nil, try sleeps() {
-            // What has come with an answer does not come again.
+            // A notification that arrived with an answer is not sent again.
             if !connection.takeNotifications(), !memory.isStopped {
                 connection.wait(toRead: true, for: Self.longestSleep)
                 try connection.receive()
@@ -217,13 +218,15 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         pause = min(pause * 2, Self.pauses.longest)
     }
 
-    /// Says that whoever writes from here on must notify, unless somebody writes already.
+    /// Requests a notification from later writers; returns `false` if there are rows or open
+    /// writers already.
     private func sleeps() throws -> Bool {
         let said = try connection.query(
             "SELECT pg_try_advisory_lock(\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock))")
         guard said.first?.first == "t" else { return false }
         isAsleep = true
-        // Who wrote before it was said has ended, and is seen now.
+        // A transaction that wrote before the lock was taken either has ended, so that its rows are
+        // visible now, or is among the writers.
         let left = try connection.query("SELECT EXISTS (SELECT FROM belfry.outbox)")
         if left.first?.first == "f", try catalogue.outboxWriters().isEmpty { return true }
         try wakeUp()
@@ -237,7 +240,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             "SELECT pg_advisory_unlock(\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock))")
     }
 
-    /// Looks at how large the outbox has become.
+    /// Checks the size of the outbox, and for problems.
     private func look() throws {
         guard watch() - lastLooked >= Self.lookPause else { return }
         lastLooked = watch()
@@ -254,7 +257,7 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         }
     }
 
-    /// What is said of a transaction that holds up others.
+    /// The warning about a transaction that holds up others.
     private func heldUp() throws -> String? {
         guard let barrier, watch() - barrier.since > Self.patience else { return nil }
         let holder = try catalogue.outboxWriter(among: barrier.writers)
@@ -263,8 +266,9 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             + "committed after it began waits for its end."
     }
 
-    /// What is said of somebody else who holds the lock of a follower that sleeps: meanwhile
-    /// writers notify for nothing, and this one looks again and again.
+    /// The warning about another session that holds the lock of a sleeping follower.
+    ///
+    /// Meanwhile writers notify needlessly, and this follower keeps checking.
     private func obstructed() throws -> String? {
         let rows = try connection.query(
             """
@@ -285,8 +289,8 @@ final class OutboxStream: RowStream, @unchecked Sendable {
             + "changes are followed all the same, at a higher cost; have it let go."
     }
 
-    /// What is said of tables that were named and have no trigger: nobody would notice that their
-    /// changes never come.
+    /// The warning about configured tables without a trigger, because no error would show that
+    /// their changes never come.
     private func withoutTrigger() throws -> String? {
         let missing = try catalogue.tablesWithoutTrigger(settings.tables)
         guard !missing.isEmpty else { return nil }
@@ -303,6 +307,6 @@ final class OutboxStream: RowStream, @unchecked Sendable {
 }
 
 extension [Int64] {
-    /// As PostgreSQL writes an array of numbers.
+    /// The numbers in PostgreSQL's notation for an array.
     var arrayText: String { "{\(map(String.init).joined(separator: ","))}" }
 }

@@ -1,25 +1,25 @@
-//  PostgresFollowing: a PostgreSQL database, read as changes of rows: by its log, or by an
+//  PostgresFollowing: reads a PostgreSQL database as changes of rows, from its log or from an
 //  outbox that triggers fill (docs/postgresql.md).
 //
-//  Concurrency: libpq waits, so that a follower has a thread of its own, on which every call of it
-//  is made; posting is done by tasks beside it. Invariants: a slot is confirmed only up to where
-//  everything is in the relay; what is sent again has the same position; rows are held for one
-//  request and the next three, however large a transaction is. Decisions are values: what messages
-//  mean (Wire), what rows they come to (Rows), what is posted together (RowBuffer). It may import
+//  Concurrency: libpq blocks, so a follower has a thread of its own, on which it makes every call;
+//  tasks beside it post the changes. Invariants: a slot is confirmed only up to where everything
+//  is in the relay; what is sent again has the same position; rows are held for one request and
+//  the next three, however large a transaction is. Decisions are values: what messages mean
+//  (Wire), which rows they become (Rows), what is posted together (RowBuffer). It may import
 //  RelayModel, ChangeSources and PostgresLink.
 
 package import ChangeSources
 import PostgresLink
 package import RelayModel
 
-/// Takes rows that were prepared into the relay; it may be asked again until they are taken.
+/// Takes prepared rows into the relay; it may be called again until they are taken.
 package typealias PreparedRows = @Sendable () async -> RowsTaken
 
-/// Has the relay delete what it kept of tables and a snapshot did not contain, and returns once that
-/// is done.
+/// Lets the relay delete the records of tables that a snapshot did not contain, and returns once
+/// that is done.
 package typealias SnapshotEnding = @Sendable (SnapshotEnd) async -> RowsTaken
 
-/// Follows one PostgreSQL database, by a slot or an outbox, for as long as it runs.
+/// Follows one PostgreSQL database, by a slot or an outbox, while it runs.
 package final class PostgresFollower: Sendable {
     private let settings: FollowSettings
     private let memory: FollowMemory
@@ -31,20 +31,22 @@ package final class PostgresFollower: Sendable {
     private let end: SnapshotEnding
     private let changed: @Sendable (FollowStatus) -> Void
 
-    /// The first wait before another attempt, and the longest.
+    /// The first and the longest wait before another attempt.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
-    /// The time between two looks at what the server keeps while the rows as they are are read.
+    /// The time between two checks of what the server keeps while the existing rows are read.
     private static let lookPause = Duration.seconds(10)
 
+    /// Creates a follower.
+    ///
     /// - Parameters:
-    ///   - settings: which database, and how.
-    ///   - clock: measures waits.
-    ///   - now: the time of day.
-    ///   - changed: is told of each new state.
-    ///   - end: takes the end of a snapshot; it may be asked again.
-    ///   - prepare: does all for rows that can be done while those before them are being taken,
-    ///     and returns what takes them into the relay, all in one request.
-    /// - Throws: ``FollowProblem`` if the process has no descriptor left.
+    ///   - settings: The database, and how to follow it.
+    ///   - clock: Measures waits.
+    ///   - now: Returns the time of day.
+    ///   - changed: Called with each new state.
+    ///   - end: Takes the end of a snapshot; it may be called again.
+    ///   - prepare: Does all work on rows that is possible while earlier ones are being taken. It
+    ///     returns the function that takes them into the relay, all in one request.
+    /// - Throws: ``FollowProblem`` if the process has no file descriptor left.
     package init(
         _ settings: FollowSettings, clock: any Clock<Duration>,
         now: @escaping @Sendable () -> Timestamp,
@@ -71,12 +73,12 @@ package final class PostgresFollower: Sendable {
         return { start.duration(to: clock.now) }
     }
 
-    /// How it stands.
+    /// The present state.
     package var status: FollowStatus { memory.current.status }
 
     /// Follows until the task is cancelled.
     ///
-    /// - Throws: ``FollowProblem`` if following is to end at a problem before it has begun.
+    /// - Throws: ``FollowProblem`` if following must end at a problem before it has begun.
     package func run() async throws {
         thread.start()
         defer { thread.end() }
@@ -87,7 +89,7 @@ package final class PostgresFollower: Sendable {
                 do {
                     try await follow()
                 } catch let problem as FollowProblem {
-                    // What it took to come back is no measure of the next break.
+                    // The wait of the last interruption does not apply to a later one.
                     if case .following = status.state, watch() - began > wait {
                         wait = Self.waits.first
                     }
@@ -105,7 +107,7 @@ package final class PostgresFollower: Sendable {
         }
     }
 
-    /// Whether it is to end at a problem: it has not begun, and trying again mends nothing.
+    /// Returns whether following ends at a problem: it has not begun, and a retry does not help.
     private func ends(at problem: FollowProblem) -> Bool {
         settings.endsBeforeItBegan && problem.needsSomebody && !memory.current.hasFollowed
     }
@@ -119,7 +121,7 @@ package final class PostgresFollower: Sendable {
         changed(status)
     }
 
-    /// Connects and follows until something breaks.
+    /// Connects and follows until an error.
     private func follow() async throws {
         if case .waiting = status.state {} else { enter(.connecting) }
         memory.change { $0.outstanding = 0 }
@@ -144,7 +146,7 @@ package final class PostgresFollower: Sendable {
         }
     }
 
-    /// Hands over the rows as they are, and begins with the changes after them.
+    /// Hands over the existing rows, and then the point from which changes are read.
     private func begin(_ origin: any RowOrigin) async throws {
         let reader = try await thread.run { try origin.begin() }
         if let reader {
@@ -153,14 +155,14 @@ package final class PostgresFollower: Sendable {
                 try await handOver(reader)
                 group.cancelAll()
             }
-            // What is to be thought about from here on, the stream says.
+            // From here on the stream sets the warnings.
             memory.change { $0.status.warning = nil }
         }
         try await thread.run { try origin.keep() }
     }
 
-    /// Looks what the server keeps until the task is cancelled; what is wrong with it is found out
-    /// by who needs it.
+    /// Checks what the server keeps until the task is cancelled; errors are left to the code that
+    /// reads rows.
     private func watchOver(_ origin: any RowOrigin) async throws {
         while true {
             try await clock.sleep(for: Self.lookPause)
@@ -191,8 +193,10 @@ package final class PostgresFollower: Sendable {
         try await finish(try await thread.run { reader.end }.without(incomplete))
     }
 
-    /// Has deleted what the rows as they were did not contain, before the slot is made to last:
-    /// whoever is killed meanwhile begins anew, and ends anew.
+    /// Lets the relay delete what the snapshot did not contain.
+    ///
+    /// This comes before the slot becomes permanent, so a follower that is killed meanwhile repeats
+    /// the snapshot and its end.
     private func finish(_ snapshot: SnapshotEnd) async throws {
         for part in snapshot.parts {
             memory.change { $0.outstanding += 1 }
@@ -200,13 +204,13 @@ package final class PostgresFollower: Sendable {
         }
     }
 
-    /// Hands over what the stream has, one batch after the other, while the next ones are prepared
-    /// and the stream reads on.
+    /// Hands over the batches of a stream, one after the other; meanwhile the next ones are
+    /// prepared, and the stream reads on.
     private func pass(_ stream: any RowStream) async throws {
         let (ready, line) = AsyncStream<(RowBatch, PreparedRows)>.makeStream()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
-                // Two at once could be taken in the wrong order.
+                // Two at the same time could be taken in the wrong order.
                 for await (batch, rows) in ready { try await self.hand(over: batch, rows) }
             }
             while true {
@@ -219,7 +223,7 @@ package final class PostgresFollower: Sendable {
         }
     }
 
-    /// Hands over a batch until it is taken.
+    /// Hands over a batch, with retries until it is taken.
     @discardableResult
     private func hand(over batch: RowBatch, _ take: PreparedRows) async throws -> RowsTaken {
         let former = status.state

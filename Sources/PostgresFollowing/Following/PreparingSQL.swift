@@ -1,6 +1,6 @@
 import PostgresLink
 
-/// What an administrator runs once, so that a database can be followed; shown and not run.
+/// The SQL that an administrator runs once before a database can be followed; it is only displayed.
 package struct PreparingSQL {
     private let publication: String
     private let slot: String
@@ -55,9 +55,10 @@ package struct PreparingSQL {
 }
 
 private extension PreparingSQL {
-    /// What makes the publication, at once as it must be: of one that does not tell them,
-    /// PostgreSQL 18 refuses changes of rows whose identity has generated columns, and versions
-    /// before know of none that tells them.
+    /// The statements that create the publication, as one block.
+    ///
+    /// If a publication does not include generated columns, PostgreSQL 18 refuses changes of rows
+    /// whose replica identity has some. Earlier versions do not know the option.
     var making: String {
         let body = """
             BEGIN
@@ -72,18 +73,18 @@ private extension PreparingSQL {
 }
 
 extension String {
-    /// A block of statements as one that is run; what stands between dollars must not have such as
-    /// end it.
+    /// The text as one block of SQL statements; with a dollar sign in it, it is quoted in another
+    /// way.
     var asBlock: String {
         utf8.contains(UInt8(ascii: "$")) ? "DO \(quotedText)" : "DO $$ \(self) $$"
     }
 }
 
 extension [String] {
-    /// What lets a role, as SQL has it, read these tables, a statement each.
+    /// Returns the statements that let a role, given as a quoted name, read these tables.
     func rights(of role: String) -> [String] {
         guard !isEmpty else { return [] }
-        // Everybody may use public; in another schema nothing is found without a right to it.
+        // Every role may use the schema public; another schema needs a privilege.
         let schemas = Set(map { $0.tableParts.schema }).subtracting(["public"]).sorted()
         return schemas.map { "GRANT USAGE ON SCHEMA \($0.quotedName) TO \(role)" }
             + ["GRANT SELECT ON \(map(\.quotedTable).joined(separator: ", ")) TO \(role)"]

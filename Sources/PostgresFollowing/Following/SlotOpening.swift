@@ -4,7 +4,7 @@ import RelayModel
 
 /// Opens a server that is followed by a replication slot.
 ///
-/// It is used by the follower's thread alone, and that protects it.
+/// Concurrency: only the follower's thread uses it.
 final class SlotOpening: RowOrigin, @unchecked Sendable {
     private let settings: FollowSettings
     private let memory: FollowMemory
@@ -12,14 +12,14 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private let catalogue: Catalogue
     private var log: PostgresConnection?
     private var temporary: String?
-    /// Whether the slot was there already.
+    /// Whether the slot existed already.
     private var isOlder = false
-    /// The number of the publication, where it was there already.
+    /// The OID of the publication, if it existed already.
     private var publication: String?
     private var types = TypeCatalogue()
     private var timelines = Timelines()
 
-    /// Connects for all but the log, and looks at the server.
+    /// Opens the connection for everything except the log, and checks the server.
     ///
     /// - Throws: ``FollowProblem``.
     init(
@@ -58,7 +58,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             return
         }
         self.publication = publication
-        // Nobody waits for the end of a snapshot to be told that nothing can be written.
+        // The warning is set now, because writers are blocked already while a snapshot is still
+        // read.
         let refusing = try catalogue.refusing(of: settings.publication)
         memory.change { $0.status.refusing = refusing }
     }
@@ -67,12 +68,13 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         tables.prefix(3).joined(separator: ", ") + (tables.count > 3 ? " and others" : "")
     }
 
-    /// Whether the slot is there; a slot that cannot be followed is a problem.
+    /// Returns whether the slot exists; throws if it cannot be followed.
     func goesOn() throws -> Bool {
         let slot = try usableSlot()
         isOlder = slot != nil
         try openLog()
-        // Another cluster has another publication, which nobody made anew.
+        // This comes after the check of the cluster, because another cluster has another
+        // publication.
         if let publication {
             try catalogue.require(
                 settings.publication, numbered: publication, as: memory.current.publication)
@@ -109,7 +111,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         }
     }
 
-    /// Connects for the log.
+    /// Opens the connection for the log.
     private func openLog() throws {
         let log = try ServerAccess.connect(settings, memory, watch, isReplication: true)
         self.log = log
@@ -139,16 +141,17 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             return Timelines(
                 system: system, current: current, history: rows.first?.last.flatMap { $0 } ?? "")
         } catch let error as PostgresError where !error.state.isEmpty {
-            // PostgreSQL, too, takes a timeline without a file for one that has none before it.
+            // PostgreSQL itself also assumes that a timeline without a history file has no earlier
+            // ones.
             return Timelines(system: system, current: current)
         }
     }
 
     /// Compares the server's log with what was read of it before.
     ///
-    /// A server that was promoted may lack the end of what the one before it had told: it is
-    /// followed from where its slot says, and not from behind what it has not written yet. Where it
-    /// writes the same places anew on the same timeline, nobody can tell later changes from earlier
+    /// A promoted server may lack the end of what its predecessor sent. It is followed from the
+    /// slot's position, and not from a position that it has not reached yet. If it writes the same
+    /// positions again on the same timeline, later changes cannot be distinguished from earlier
     /// ones.
     private func compare(written: PostgresPosition) throws {
         let contents = memory.current
@@ -166,7 +169,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         throw problem
     }
 
-    /// Compares where the slot stands with what was confirmed from here: nothing else moves it.
+    /// Compares the slot's position with what this follower confirmed, because nothing else may
+    /// move the slot.
     private func compare(confirmed: PostgresPosition) throws {
         let own = memory.current.confirmed
         guard own > .zero, confirmed > own else { return }
@@ -176,10 +180,11 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
 
     // MARK: Making a slot
 
-    /// Makes a slot that lasts as long as the connection, and reads the rows as they were then.
+    /// Creates a slot that lasts as long as the connection, and reads the rows as of its beginning.
     ///
-    /// The slot that lasts is made of it when the relay has them all (``keep()``): whoever is
-    /// killed before begins anew, and a slot that is there means that the snapshot is complete.
+    /// The permanent slot is created from it when the relay has all rows (``keep()``). So a
+    /// follower that is killed earlier begins again, and an existing slot means that the snapshot
+    /// is complete.
     func begin() throws -> SnapshotReader? {
         guard settings.makes, !memory.current.hasFollowed, let log else {
             throw FollowProblem.slotMissing(settings.slot)
@@ -189,7 +194,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             guard !tables.isEmpty else {
                 throw FollowProblem.publicationEmpty(settings.publication)
             }
-            // Of a publication that was there, nobody would notice that changes never come.
+            // An existing publication may lack tables, and no error would show that their changes
+            // never come.
             let missing = try catalogue.tablesMissing(
                 from: settings.publication, of: settings.tables)
             guard missing.isEmpty else {
@@ -197,7 +203,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                     publication: settings.publication, tables: missing.joined(separator: ", "))
             }
             let name = "\(settings.slot.prefix(50))_begins"
-            // The server waits for transactions that are open, however long they take.
+            // The server waits for open transactions, however long they take.
             var looked = watch()
             defer { memory.change { $0.status.warning = nil } }
             let made = try log.query(
@@ -211,7 +217,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                 memory.change { $0.status.warning = holder.map(Self.heldUp) }
             }
             temporary = name
-            // It would be found out when all rows have been read, each time anew.
+            // Without this check, the lack would show only after all rows were read, again and
+            // again.
             guard try catalogue.hasRoomForSlot() else {
                 throw FollowProblem.serverFull(
                     "a snapshot needs two replication slots until it ends, and there is one")
@@ -223,8 +230,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             let connection = catalogue.connection
             try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try connection.query("SET TRANSACTION SNAPSHOT \(snapshot.quotedText)")
-            // Asked anew: a transaction that the slot waited for may have made tables and columns,
-            // and nothing that comes after the slot tells of the rows that it wrote into them.
+            // Queried again: a transaction that the slot waited for may have created tables and
+            // columns, and the rows that it wrote are not in the log after the slot.
             types = try catalogue.types()
             return SnapshotReader(
                 connection,
@@ -239,7 +246,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         }
     }
 
-    /// By the connection for the log, on which nothing goes on yet: the other one reads rows.
+    /// Checks what the server keeps, on the connection for the log, which is idle while the other
+    /// one reads rows.
     func look() throws {
         guard let temporary, let log else { return }
         let slot = try ServerAccess.told { try Catalogue(log).slot(temporary) }
@@ -251,7 +259,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         }
     }
 
-    /// The time between two looks at what the making of a slot waits for.
+    /// The time between two checks of what the creation of a slot waits for.
     private static let lookPause = Duration.seconds(3)
 
     private static func heldUp(by holder: String) -> String {
@@ -259,35 +267,36 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             + "database of the server: one is still open (\(holder)); end it."
     }
 
-    /// Makes the slot last, once the relay has the snapshot.
+    /// Makes the slot permanent, once the relay has the snapshot.
     func keep() throws {
         guard let temporary, let log else { return }
         try ServerAccess.told {
             try catalogue.copySlot(temporary, to: settings.slot)
-            // It would keep the server's log from here on for as long as the connection lasts.
+            // The temporary slot would keep the server's log from here on, as long as the
+            // connection lasts.
             try log.query("DROP_REPLICATION_SLOT \(temporary.quotedName)")
             try mark(by: log)
         }
         self.temporary = nil
     }
 
-    /// Marks the slot as one that outlasts a failover, where the server knows such slots: a
-    /// temporary one cannot be, and a copy is not.
+    /// Marks the slot for failover, if the server supports that; neither a temporary slot nor a
+    /// copy has the mark.
     ///
-    /// Where the server refuses, the slot is followed all the same, and the status says it.
+    /// If the server refuses, the slot is followed all the same, and the status says so.
     private func mark(by log: PostgresConnection) throws {
         guard try catalogue.slot(settings.slot)?.lacksFailover == true else { return }
         do {
             try log.query("ALTER_REPLICATION_SLOT \(settings.slot.quotedName) (FAILOVER)")
         } catch let error as PostgresError where !error.state.isEmpty {
-            // A managed server may not let it.
+            // A managed server may not allow it.
         }
     }
 
-    /// Looks what was taken out of the publication, and put back, while nobody followed: the server
-    /// passes over what was changed in between without a word.
+    /// Checks which tables were removed from the publication and added again while no follower ran.
     ///
-    /// Who has not followed before knows only what is in it lately.
+    /// The server silently skips the changes in between. A follower that has just started knows
+    /// only which tables are new.
     private func lookAtMembers() throws {
         let members = try catalogue.members(of: settings.publication, since: settings.slot)
         let isFirst = isOlder && !memory.current.hasFollowed
@@ -296,11 +305,12 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         memory.change { $0.status.tablesNew = members.filter(\.isNew).map(\.name) }
     }
 
-    /// Begins to follow.
+    /// Starts to follow.
     func stream() throws -> any RowStream {
         guard let log else { throw FollowProblem.slotMissing(settings.slot) }
         return try ServerAccess.told {
-            // What the slot says is taken, and the server may first speak of places before it.
+            // Everything up to the slot's position was taken, and the server may first send earlier
+            // positions.
             if let slot = try catalogue.slot(settings.slot) {
                 memory.change { memory in
                     if let confirmed = slot.confirmed {
@@ -313,7 +323,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                 memory.change { $0.publication = publication }
             }
             try lookAtMembers()
-            // From where it was confirmed; the server takes the higher of both.
+            // From the confirmed position; the server uses the higher one of it and the slot's.
             try log.query(
                 "START_REPLICATION SLOT \(settings.slot.quotedName) LOGICAL "
                     + "\(memory.current.confirmed) (proto_version '1', publication_names "

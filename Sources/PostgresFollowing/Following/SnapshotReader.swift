@@ -2,9 +2,9 @@ import ChangeSources
 import PostgresLink
 import RelayModel
 
-/// Reads the rows as they were when a slot was made, table by table.
+/// Reads the rows as they were when a slot was created, table by table.
 ///
-/// It is used by the follower's thread alone, and that protects it.
+/// Concurrency: only the follower's thread uses it.
 final class SnapshotReader: @unchecked Sendable {
     private let connection: PostgresConnection
     private let origin: String
@@ -12,32 +12,33 @@ final class SnapshotReader: @unchecked Sendable {
     private var tables: ArraySlice<Catalogue.PublishedTable>
     private var types: TypeCatalogue
     private let renewed: (UInt32) throws -> RenewedTable?
-    /// Tables whose rows of then are gone, by their numbers.
+    /// The OIDs of tables that were rewritten since, so that the snapshot no longer sees their
+    /// rows.
     private var rewritten: ArraySlice<UInt32> = []
     private var shape: TableShape?
-    /// How many rows are asked for at once.
+    /// The number of rows in one fetch.
     private var fetched = 1
-    /// Whether rows that were asked for are still to be read, and how many were.
+    /// Whether rows of the current fetch are still unread, and how many were read.
     private var isFetching = false
     private var ofFetch = 0
-    /// Whether there is something to go back to behind each table.
+    /// Whether there is a savepoint to return to after each table.
     private var hasSavepoint = false
     private var count = 0
-    /// The tables that were read to their end.
+    /// The tables that were read completely.
     private var ended: [SnapshotEnd.Table] = []
 
-    /// A table as it is now, and the types that users made.
+    /// A table as it is now, and the types that users created.
     typealias RenewedTable = (table: Catalogue.PublishedTable, types: TypeCatalogue)
 
-    /// Reads on a connection within a transaction that sees the rows as they were, and ends it.
+    /// Creates a reader on a connection within a transaction, which it ends.
     ///
     /// - Parameters:
-    ///   - connection: within a transaction whose snapshot does not change.
-    ///   - origin: begins the positions of the rows.
-    ///   - version: of all rows; lower than those of changes that come after them.
-    ///   - tables: what is read.
-    ///   - types: the types that users made.
-    ///   - renewed: what a table is by now, by its number; `nil` if it is told no more.
+    ///   - connection: A connection in a transaction whose snapshot does not change.
+    ///   - origin: The prefix of the rows' positions.
+    ///   - version: The version of all rows, which is lower than those of later changes.
+    ///   - tables: The tables to read.
+    ///   - types: The types that users created.
+    ///   - renewed: Returns a table's present state by its OID; `nil` if it is no longer followed.
     init(
         _ connection: PostgresConnection, origin: String, version: Int64,
         tables: [Catalogue.PublishedTable], types: TypeCatalogue,
@@ -51,12 +52,12 @@ final class SnapshotReader: @unchecked Sendable {
         self.renewed = renewed
     }
 
-    /// The table that is read.
+    /// The name of the table that is being read.
     private(set) var table = ""
-    /// Values that were left out because their row is too large.
+    /// The number of values that were left out because their row is too large.
     private(set) var valuesLeftOut: UInt64 = 0
 
-    /// The next rows, or `nil` at the end; the transaction is ended then.
+    /// Returns the next rows; `nil` at the end, after the transaction was ended.
     func next() throws -> RowBatch? {
         while true {
             if shape == nil {
@@ -81,18 +82,17 @@ final class SnapshotReader: @unchecked Sendable {
         }
     }
 
-    /// What is said of the tables once all rows are in the relay.
+    /// The end of the snapshot, for when all rows are in the relay.
     ///
-    /// A table that could not be read any more, as one that was dropped meanwhile, is not among
-    /// them.
+    /// It does not have tables that could not be read any more, such as dropped ones.
     var end: SnapshotEnd {
         SnapshotEnd(database: connection.database, tables: ended, version: version)
     }
 
-    /// Rows of the table, at most as many as a request holds; `nil` if there are no more.
+    /// Returns rows of the table, at most as many as fit a request; `nil` if there are no more.
     ///
-    /// As many are asked for as fit by what those before them were. Where they are larger, the rest
-    /// is not read before it is wanted.
+    /// The number of rows in a fetch is estimated from the size of earlier ones. If they are
+    /// larger, the rest is read with the next call.
     private func read() throws -> RowBatch? {
         guard let shape else { return nil }
         var builder = RowBuilder(shape)
@@ -114,7 +114,7 @@ final class SnapshotReader: @unchecked Sendable {
                 for case .text(let text) in values { bytes += text.count }
                 batch.rows.append(row(of: shape, try builder.row(values)))
             }
-            // Nothing may be left of what was asked for; the table ends where nothing came.
+            // The fetch must be read to its end, and the table ends where a fetch brings nothing.
         } while batch.rows.isEmpty && ofFetch > 0
         guard !batch.rows.isEmpty else { return nil }
         let average = max(bytes / batch.rows.count, 1)
@@ -134,10 +134,10 @@ final class SnapshotReader: @unchecked Sendable {
         return row
     }
 
-    /// Begins to read a table; returns whether its rows of then are still there.
+    /// Begins to read a table; returns whether its rows of that time are still visible.
     ///
-    /// Who rewrites a table, as `ALTER TABLE … TYPE` and `TRUNCATE` do, leaves it empty for all who
-    /// see an earlier moment. The cursor holds a lock against that until the table is left.
+    /// A command that rewrites a table, such as `ALTER TABLE … TYPE` or `TRUNCATE`, leaves it empty
+    /// for older snapshots. The cursor holds a lock against that until the table is left.
     private func begin(_ published: Catalogue.PublishedTable) throws -> Bool {
         if !hasSavepoint {
             try connection.query("SAVEPOINT belfry_table")
@@ -152,21 +152,23 @@ final class SnapshotReader: @unchecked Sendable {
             return false
         }
         self.shape = shape
-        // Few at first, because nothing is known of them.
+        // Few rows at first, because their size is unknown.
         fetched = 10
         return true
     }
 
-    /// Ends the cursor and gives back the locks of the table and of its indexes.
+    /// Ends the cursor, and releases the locks on the table and its indexes.
     ///
-    /// A transaction keeps its locks, and the server has room for some thousand of them in all:
-    /// those of many tables would take everybody's.
+    /// Otherwise the transaction would keep them. The server's lock table has space for some
+    /// thousand locks in all, and those of many tables could fill it.
     private func leave() throws {
         try connection.query("ROLLBACK TO SAVEPOINT belfry_table")
     }
 
-    /// Whether the files of a table, or of one of its partitions, are others than they were: the
-    /// catalogue's rows are of then, and what its functions say is of now.
+    /// Returns whether a table, or one of its partitions, was rewritten.
+    ///
+    /// The rows of the catalogue are as of the snapshot, while its functions return the present
+    /// state.
     private func isRewritten(_ table: UInt32) throws -> Bool {
         try !connection.query(
             """
@@ -177,8 +179,10 @@ final class SnapshotReader: @unchecked Sendable {
         ).isEmpty
     }
 
-    /// Reads a table that was rewritten as it is now: what changed of its rows since then is told
-    /// after them, as of all others, and ends in the same.
+    /// Reads a rewritten table as it is now.
+    ///
+    /// Its changes since the beginning are sent afterwards, as those of all tables, and lead to the
+    /// same result.
     private func renew(_ table: UInt32) throws {
         try connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         guard let now = try renewed(table) else { return }

@@ -1,28 +1,28 @@
 import PostgresFollowing
 import RelayModel
 
-/// How it stands with a source that follows a database.
+/// The state of a source that follows a database.
 enum FollowStanding: Sendable, Hashable {
     /// A follower runs.
     case followed(FollowStatus)
-    /// What the source says cannot be followed at all.
+    /// The source's settings cannot be followed at all.
     case refused(FollowProblem)
-    /// A follower is about to begin.
+    /// A follower is about to start.
     case begins
-    /// Nobody follows: no relay runs, or it ends.
+    /// There is no follower, because no relay runs or it is ending.
     case stopped
 
-    /// Whether somebody must do something.
+    /// Whether an operator must act.
     enum Verdict: String, Sendable, CaseIterable {
         /// All is well.
         case well
-        /// It waits for something that may come by itself, or should be looked at.
+        /// It waits for something that may come by itself, or should be examined.
         case waiting
-        /// It does not go on until somebody does something.
+        /// It does not continue until an operator acts.
         case broken
     }
 
-    /// The word for it in lists and metrics.
+    /// The word for the state in lists and metrics.
     var word: String {
         switch self {
         case .followed(let status): status.word
@@ -32,7 +32,7 @@ enum FollowStanding: Sendable, Hashable {
         }
     }
 
-    /// One sentence, with what to do.
+    /// One sentence about the state, with advice.
     var sentence: String {
         switch self {
         case .followed(let status): status.sentence
@@ -56,7 +56,7 @@ enum FollowStanding: Sendable, Hashable {
         }
     }
 
-    /// The members that tell of it.
+    /// The members of the JSON object that describes it.
     var json: JSONObject {
         var object: JSONObject = [
             "state": .string(word), "verdict": .string(verdict.rawValue),

@@ -7,12 +7,12 @@ import RelayModel
 import Storage
 import Synchronization
 
-/// Follows the databases of those sources that follow one, for as long as the relay runs.
+/// Follows the databases of the sources that follow one, while the relay runs.
 ///
-/// Each has a follower of its own, which decodes and appends within the process what a webhook
-/// would have brought. It begins when the source is saved, begins anew when what it follows is
-/// changed, or when the source is saved while it waits because of a problem, and ends with the
-/// source.
+/// Each such source has its own follower, which decodes and appends within the process what a
+/// webhook would bring otherwise. It starts when the source is saved, and ends with the source. It
+/// starts again when the followed database is changed, or when the source is saved while the
+/// follower waits because of a problem.
 package final class SourceFollowers: Sendable {
     private struct Running {
         let definition: FollowDefinition
@@ -20,7 +20,7 @@ package final class SourceFollowers: Sendable {
         let problem: FollowProblem?
         let task: Task<Void, Never>
 
-        /// Whether something keeps it from following.
+        /// Whether a problem keeps it from following.
         var isWaiting: Bool {
             if case .waiting? = follower?.status.state { return true }
             return problem != nil
@@ -32,25 +32,27 @@ package final class SourceFollowers: Sendable {
     private let store: UUIDBytes
     private let intake: ChangeIntake
     private let ledger: SourceLedger
-    /// Has one at a time change what is set of a container: what is noted here must not write back
-    /// a source that somebody has deleted, or given another secret.
+    /// Serialises changes of a container's settings.
+    ///
+    /// Otherwise a note that is written here could restore a source that an operator has deleted,
+    /// or its old secret.
     private let line: ReaderLine
     private let world: World
     private let logger: Logger
     private let meter: FollowMeter
     private let sources = SourceMemory()
     private let running = Mutex<[SourcePlace: Running]>([:])
-    /// What was saved or deleted since followers were arranged.
+    /// The sources that were saved or deleted since the followers were last arranged.
     private let changed = Mutex<Set<SourcePlace>>([])
-    /// Sources of a store that was restored, which are followed again.
+    /// The sources of a restored store that are followed again.
     private let adopted = Mutex<Set<SourcePlace>>([])
-    /// Whether followers are begun for sources that are saved.
+    /// Whether followers are started for saved sources.
     private let begins = Mutex(false)
     private let news = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
-    /// What goes into the log of every follower: how far it has come.
+    /// The interval at which each follower logs its progress.
     private static let pause = Duration.seconds(60)
-    /// The first wait where the store did not say what is to be followed, and the longest.
+    /// The first and the longest wait after the store could not be read.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     init(
@@ -70,16 +72,16 @@ package final class SourceFollowers: Sendable {
         news.continuation.yield()
     }
 
-    /// Looks soon what a source that was saved or deleted says of a database.
+    /// Notes that a source was saved or deleted, and arranges the followers soon.
     ///
-    /// If its follower waits because of a problem, it begins anew: whoever saves the source has
-    /// mended something, and a slot or an outbox that is gone is made again only at a beginning.
+    /// If its follower waits because of a problem, it starts again: the operator has corrected
+    /// something, and a missing slot or outbox is created only at a start.
     func lookAgain(at place: SourcePlace) {
         changed.withLock { _ = $0.insert(place) }
         news.continuation.yield()
     }
 
-    /// How it stands with the database of a source that follows one; `nil` if nobody follows it.
+    /// Returns the state of a source's followed database; `nil` if it is not followed.
     func standing(of place: SourcePlace) -> FollowStanding? {
         guard let running = running.withLock({ $0[place] }) else {
             return begins.withLock { $0 } ? .begins : nil
@@ -88,14 +90,14 @@ package final class SourceFollowers: Sendable {
         return running.follower.map { .followed($0.status) }
     }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     func updateMetrics() {
         let all = running.withLock { Array($0.keys) }
         meter.show(
             all.compactMap { place in standing(of: place).map { (place, $0) } }, at: world.now())
     }
 
-    /// Follows until the task is cancelled; then all followers have ended.
+    /// Follows until the task is cancelled; when it returns, all followers have ended.
     func run() async throws {
         var wait = Self.waits.first
         begins.withLock { $0 = true }
@@ -105,7 +107,7 @@ package final class SourceFollowers: Sendable {
                 wait = Self.waits.first
             } catch {
                 guard !Task.isCancelled else { break }
-                // The store has no room or is away for a moment: what is followed goes on.
+                // The store has no space or is briefly unavailable. The present followers continue.
                 logger.warning(
                     "cannot look which databases are followed yet",
                     metadata: ["reason": "\(error)"])
@@ -128,13 +130,13 @@ package final class SourceFollowers: Sendable {
         for task in all { await task.value }
     }
 
-    /// Ends followers that are no longer wanted, and begins those that are new.
+    /// Ends followers that are no longer wanted, and starts new ones.
     private func arrange() async throws {
         var wanted: [SourcePlace: FollowDefinition] = [:]
         for settings in try await registry.containers() {
             let all = try await registry.sources(of: settings.key)
             for stored in all {
-                // A definition that cannot be read is said where it is shown.
+                // A definition that cannot be decoded is reported where the source is shown.
                 guard let definition = try? sources.source(stored, among: all).follow
                 else { continue }
                 wanted[SourcePlace(container: settings.key, source: stored.name)] = definition
@@ -153,7 +155,7 @@ package final class SourceFollowers: Sendable {
             return ended.values.map(\.task)
         }
         for task in ended { task.cancel() }
-        // Two of the same slot would be in each other's way.
+        // Two followers of the same slot would disturb each other.
         for task in ended { await task.value }
         try await adopt()
         for (place, definition) in wanted {
@@ -163,7 +165,8 @@ package final class SourceFollowers: Sendable {
         }
     }
 
-    /// What the store holds of a database, if it was restored since it was said to follow it.
+    /// Returns what the store contains of a database, if the store was restored since the source
+    /// began to follow it.
     private func holding(
         _ definition: FollowDefinition, _ place: SourcePlace
     ) async throws -> RestoredHolding? {
@@ -174,7 +177,7 @@ package final class SourceFollowers: Sendable {
         return RestoredHolding(last: newest?.change?.version)
     }
 
-    /// Notes that sources are followed by this store, which began anew or lacks nothing.
+    /// Notes that sources are followed by this store, because they began again or lack nothing.
     private func adopt() async throws {
         for place in adopted.withLock({ $0 }) {
             try await line.turn(of: place.container) { try await adopt(place) }
@@ -233,7 +236,8 @@ package final class SourceFollowers: Sendable {
             logger.error("\(problem.advice)", metadata: ["state": "\(problem.code)"])
             let clock = world.clock
             let task = Task { [self] in
-                // For want of a descriptor none was begun; what the source says stays as it is.
+                // It failed for lack of a file descriptor and is tried again; a problem in the
+                // source's settings stays.
                 guard !problem.needsSomebody, (try? await clock.sleep(for: Self.pause)) != nil
                 else { return }
                 lookAgain(at: place)
@@ -246,18 +250,18 @@ package final class SourceFollowers: Sendable {
 
     // MARK: Taking rows
 
-    /// Rows as a source decodes them, and as they are appended.
+    /// Rows as a source decodes them, prepared to be appended.
     private struct Decoded: Sendable {
         let definition: JSONValue
         let batch: DecodedBatch
         let prepared: ChangeIntake.Prepared
     }
 
-    /// Decodes rows, and writes what the log keeps of them, while those before are being taken.
+    /// Decodes rows and prepares their log entries, while earlier rows are being taken.
     private func prepare(
         _ rows: [FollowedRow], from place: SourcePlace
     ) async -> PreparedRows {
-        // Why it cannot be done is found out, and said, when they are taken.
+        // An error is found again, and reported, when the rows are taken.
         let decoded = try? await decode(rows, from: place)
         return { [self] in await take(rows, decoded, from: place) }
     }
@@ -273,7 +277,7 @@ package final class SourceFollowers: Sendable {
                 batch, by: try await intake.schema(of: place.container)))
     }
 
-    /// Takes rows as a webhook of the source that was believed.
+    /// Takes rows like a verified webhook of the source.
     private func take(
         _ rows: [FollowedRow], _ decoded: Decoded?, from place: SourcePlace
     ) async -> RowsTaken {
@@ -289,7 +293,7 @@ package final class SourceFollowers: Sendable {
             let results = try await intake.take(
                 current?.batch ?? source.decode(rows), prepared: current?.prepared, from: source,
                 of: place.container, posted: { Self.webhook(rows, at: now) }, at: now)
-            // What did not go in is told again, as after an error.
+            // Changes that were not taken are sent again, as after an error.
             if let throttling = results.throttling {
                 return .not(.relayUnreachable(throttling.reason))
             }
@@ -301,7 +305,8 @@ package final class SourceFollowers: Sendable {
         }
     }
 
-    /// Takes the end of a snapshot, part by part until all is deleted that it did not contain.
+    /// Takes the end of a snapshot, part by part, until all records that it did not contain are
+    /// deleted.
     private func take(_ end: SnapshotEnd, from place: SourcePlace) async -> RowsTaken {
         do {
             while true {
@@ -318,7 +323,7 @@ package final class SourceFollowers: Sendable {
         }
     }
 
-    /// What becomes of what was to be taken when `error` was thrown.
+    /// Returns the outcome of posting after `error` was thrown.
     private func outcome(
         of error: any Error, _ place: SourcePlace, at now: Timestamp
     ) -> RowsTaken {
@@ -330,7 +335,7 @@ package final class SourceFollowers: Sendable {
         return .not(.relayUnreachable(answer.reason))
     }
 
-    /// The rows as they would have been posted: what is kept of changes that conflict.
+    /// Returns the rows as a webhook would have posted them, which is kept for conflicting changes.
     private static func webhook(_ rows: [FollowedRow], at now: Timestamp) -> WebhookRequest {
         WebhookRequest(
             body: JSONValue.array(rows.map { .object($0.json) }).utf8, receivedAt: now)
@@ -339,7 +344,7 @@ package final class SourceFollowers: Sendable {
     private func refused(
         _ error: APIError, _ place: SourcePlace, at now: Timestamp
     ) -> RowsTaken {
-        // The follower's own log says it.
+        // The follower logs it itself.
         _ = ledger.noteRefused(
             SourceLedger.Refusal(
                 at: now, source: place.source, address: nil, status: error.httpStatus,
@@ -349,7 +354,7 @@ package final class SourceFollowers: Sendable {
 }
 
 extension FollowDefinition {
-    /// Whether something else is to be followed, or otherwise; by whom is no difference.
+    /// Returns whether anything is followed differently; the store that follows does not count.
     func differs(from other: FollowDefinition) -> Bool {
         var same = self
         same.store = other.store
@@ -357,14 +362,14 @@ extension FollowDefinition {
     }
 }
 
-/// A source, and whose it is.
+/// A source and its container.
 struct SourcePlace: Sendable, Hashable {
     let container: ContainerKey
     let source: SourceName
 }
 
 extension FollowSettings {
-    /// Where Debian, and others, keep the authorities that a machine trusts.
+    /// The file in which Debian and other systems keep their trusted certificate authorities.
     package static var usualAuthorities: String? {
         ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
             .first { FileManager.default.fileExists(atPath: $0) }

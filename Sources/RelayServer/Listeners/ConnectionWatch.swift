@@ -1,18 +1,18 @@
 import NIOCore
 import NIOHTTP1
 
-/// Watches one connection: it ends those that are too slow, and answers those that are refused.
+/// Watches one connection: closes those that are too slow, and answers those that are refused.
 ///
-/// All of it happens on the connection's event loop. There is one timer for a connection, which
-/// looks at the clock every few seconds, so that a request costs no timer of its own.
+/// All of it happens on the connection's event loop. One timer for each connection checks the clock
+/// every few seconds; requests need none of their own.
 final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = Any
     typealias InboundOut = Any
 
-    /// Into what is read at first.
+    /// The buffer size for reading.
     ///
-    /// A connection keeps it for as long as it stands, be it for hours and read of hardly ever;
-    /// what comes in larger pieces has it grow.
+    /// A connection keeps its buffer while it is open, even for hours without traffic; large pieces
+    /// make it grow.
     private static let reading = AdaptiveRecvByteBufferAllocator(
         minimum: 64, initial: 512, maximum: 65_536)
 
@@ -39,14 +39,14 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
             try pipeline.addHandler(first, position: .first)
             self.first = first
         } catch {
-            // A connection that nobody watches is not served.
+            // A connection that cannot be watched is not served.
             channel.close(promise: nil)
         }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         guest?.end()
-        // Where the connection is another protocol's from now on nothing of the watch stays.
+        // If the connection changes to another protocol, all handlers of the watch are removed.
         let pipeline = context.pipeline.syncOperations
         if limiter.makesRoom, context.channel.isActive {
             limiter.noteRequest(on: context.channel)
@@ -58,7 +58,7 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Hears what comes before it is taken apart: the pieces of a head, and of the handshake of TLS.
+/// Notices bytes before they are decoded: the pieces of a head, and of the TLS handshake.
 private final class FirstBytes: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -75,24 +75,25 @@ private final class FirstBytes: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Sees the requests and answers of one connection, taken apart.
+/// Sees the decoded requests and answers of one connection.
 private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// How often the clock is looked at, at least and at most.
+    /// The shortest and the longest time between two checks of the clock.
     private static let leastCheck = Duration.milliseconds(50)
     private static let mostCheck = Duration.seconds(5)
-    /// How long nothing is read, after each reading, of a body whose answer has gone: what comes is
-    /// dropped, and whoever sends four megabytes to be refused would keep the loop from others.
-    private static let drainingPause = Duration.milliseconds(20)
-    /// Requests of one connection that may wait for their answers.
+    /// The pause after each read of a body whose answer was sent already; its bytes are dropped.
     ///
-    /// One reading brings up to 1,700 of them. As long as any connection has more to answer, the
-    /// loop finds tasks, and reads from nobody else: fifty connections kept all others waiting for
-    /// seven seconds. What programs that pipeline send together is a few.
+    /// Without it, a refused client that sends four megabytes would keep the event loop busy.
+    private static let drainingPause = Duration.milliseconds(20)
+    /// The maximum number of requests of one connection that wait for their answers.
+    ///
+    /// One read can bring 1,700 of them. While any connection has more to answer, the event loop
+    /// finds tasks and reads from no other connection: fifty such connections kept all others
+    /// waiting for seven seconds. Programs that pipeline send a few requests together.
     private static let mostUnanswered = 16
 
     private let limiter: ConnectionLimiter
@@ -102,28 +103,29 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var parts = SmallParts()
     /// The end of a pause in which nothing is read.
     private var pause: Scheduled<Void>?
-    /// Whether it has been told that it must go, so that nothing of it is heard any more.
+    /// Whether the client was told that the connection ends, so that its data is ignored.
     private var isTold = false
-    /// Whether the answer that goes out says that it is the last.
+    /// Whether the current answer says that it is the last.
     private var isLast = false
-    /// How many requests came whose answer has not gone.
+    /// The number of requests whose answer was not sent.
     private var unanswered = 0
-    /// Whether a head has come.
+    /// Whether a head has arrived.
     private var hasAsked = false
-    /// Whether nothing is read any more after the newest request.
+    /// Whether nothing is read after the newest request.
     private var isDeaf = false
-    /// Whether more requests came than may wait: those beyond are dropped, and the client asks
-    /// again on another connection, as it does after the last answer of any (RFC 9112, §9.3.2).
+    /// Whether more requests came than may wait.
+    ///
+    /// Further ones are dropped, and the client repeats them on another connection, as it does after
+    /// the last answer of a connection (RFC 9112, §9.3.2).
     private var isFull = false
-    /// Whether the newest request is of HTTP/1.0, whose connections end with the answer unless it
-    /// was asked that they are kept.
+    /// Whether the newest request is HTTP/1.0, whose connection ends with the answer by default.
     private var isOld = false
     private var isKept = false
-    /// How often it was told that the end goes on; `nil` before the end.
+    /// How often it was told that the relay is ending; `nil` before that.
     private var hours: Int?
-    /// How many answers have begun.
+    /// The number of answers that have begun.
     private var answers = 0
-    /// Which of them waited for its client when it was last told that.
+    /// The answer that the client had not received when the connection was last told of the end.
     private var untaken: Int?
 
     init(limiter: ConnectionLimiter, verdict: ConnectionCounts.Verdict, now: Duration) {
@@ -177,7 +179,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             isDeaf = head.endsReading
             isOld = head.version.isOld
             isKept = head.isKeepAlive
-            // A server ignores what HTTP/1.0 asks for there (RFC 9110, §7.8).
+            // A server ignores an upgrade in HTTP/1.0 (RFC 9110, §7.8).
             guard isOld, head.headers.contains(name: "upgrade") else { break }
             head.headers.remove(name: "upgrade")
             return context.fireChannelRead(wrapInboundOut(.head(head)))
@@ -194,7 +196,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         context.fireChannelReadComplete()
     }
 
-    /// Hands parts of a body on.
+    /// Passes parts of a body on.
     private func pass(_ parts: [ByteBuffer], _ context: ChannelHandlerContext) {
         guard !parts.isEmpty, !isTold else { return }
         let now = context.eventLoop.pace
@@ -204,8 +206,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         }
     }
 
-    /// Reads on, after a while if the last reading brought a body in very many parts, or if what
-    /// comes is only dropped.
+    /// Reads on, after a pause if a body came in very many parts or the data is only dropped.
     func read(context: ChannelHandlerContext) {
         guard pause == nil else { return }
         let isDrained = isTold || isFull || isLast && pace.isEnding
@@ -225,7 +226,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         let now = context.eventLoop.pace
         var data = data
         switch unwrapOutboundIn(data) {
-        // That it may go on with its body is no answer, whose time would run while that comes.
+        // Unlike an answer, a `100 Continue` starts no clock while the body arrives.
         case .head(let head) where Self.isInformational(head): break
         case .head(var head):
             if isDeaf || isFull || isOld || hours != nil, head.status.code >= 200 {
@@ -246,8 +247,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             written.futureResult.assumeIsolated().whenComplete { [self] _ in
                 let now = context.eventLoop.pace
                 pace.answerTaken(at: now)
-                // What the client sends still is dropped, while it reads the answer and goes; but
-                // what came before it could know of the end is answered.
+                // What still arrives is dropped while the client reads the answer, but requests
+                // that it sent before it could know of the end are answered.
                 guard isLast, hours == nil || unanswered == 0 else { return }
                 pace.end(at: now)
                 check(context)
@@ -258,13 +259,13 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         context.write(data, promise: promise)
     }
 
-    /// Says in the head of an answer how its connection goes on, where the request decides that, or
-    /// the relay's end.
+    /// Sets in an answer's head how its connection continues after this request or at the end.
     private func suit(_ head: inout HTTPResponseHead) {
-        // At the end nobody is to send another request on the heels of the last (RFC 9112, §9.6).
+        // At the end, the client must not send another request right after the last (RFC 9112,
+        // §9.6).
         var ends = (isDeaf || isFull || hours != nil) && unanswered == 1
         if isOld {
-            // HTTP/1.0 knows no chunks: what does not say its length ends with the connection.
+            // HTTP/1.0 has no chunks: an answer without a length ends with the connection.
             let isMeasured = head.headers.contains(name: "content-length")
             if !isMeasured { head.version = .http1_0 }
             ends = ends || !isMeasured || !isKept && unanswered == 1
@@ -287,7 +288,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if event is ConnectionLimiter.GiveWay {
-            // What came at the same moment is answered, as the last.
+            // A request that arrived at the same moment is answered as the last one.
             if unanswered > 0 { isDeaf = true } else { context.close(promise: nil) }
             return
         }
@@ -295,19 +296,20 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             if event is ChannelShouldQuiesceEvent { hours = 0 }
             return context.fireUserInboundEventTriggered(event)
         }
-        // Its listener may not have been told yet, and serves it as ever.
+        // Its listener may not know of the end yet, and serves it as usual.
         guard let before = hours else { return }
         hours = before + 1
         let former = untaken
         untaken = pace.isAnswering && pending(context) ?? 0 > 0 ? answers : nil
-        // Who was told, and a stream that was ended before, had the time to take it since. What is
-        // only being written has had none, and is the relay's to end.
+        // A client that was told of the end, or of the end of its stream, had time to receive the
+        // answer since. One that is just being written must be completed.
         let isSlow = hour.isUrgent && untaken != nil && untaken == former
         let isLate = before > 0 && (pace.isStreamed || isSlow)
         if isTold || isLate { return context.close(promise: nil) }
         guard hour.isUrgent else { return }
         guard pace.isReceiving else {
-            // What only asks, and is worked still, is ended by whoever watches for its client.
+            // A request that is still being handled is ended by the handler that watches for its
+            // client's departure.
             if before > 0 { context.fireUserInboundEventTriggered(hour) }
             return
         }
@@ -315,7 +317,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         tell(context, .serviceUnavailable, "the relay is shutting down")
     }
 
-    /// Looks whether the client is too slow, and comes back in time.
+    /// Checks whether the client is too slow, and schedules the next check.
     private func check(_ context: ChannelHandlerContext) {
         end()
         let now = context.eventLoop.pace
@@ -338,7 +340,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         }
     }
 
-    /// The bytes that the system has not taken.
+    /// Returns the number of bytes that the system has not sent.
     private func pending(_ context: ChannelHandlerContext) -> Int? {
         try? context.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)
     }
@@ -352,13 +354,12 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     }
 
     private func refuse(_ fault: String, _ context: ChannelHandlerContext) {
-        // Behind requests that are being answered there is no place for an answer.
+        // After requests that are still being answered, this answer could not be matched.
         guard unanswered == 0 else { return context.close(promise: nil) }
         tell(context, .badRequest, fault)
     }
 
-    /// Answers in the relay's place, and closes: first its own side, so that the client can read
-    /// the answer, and soon all of it.
+    /// Answers in place of the routes; closes the sending side now, and the rest soon.
     private func tell(
         _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ reason: String
     ) {
@@ -377,6 +378,6 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
 }
 
 extension EventLoop {
-    /// The moment, by the loop's own clock.
+    /// The present moment of the loop's own clock.
     var pace: Duration { .nanoseconds(Int64(clamping: now.uptimeNanoseconds)) }
 }

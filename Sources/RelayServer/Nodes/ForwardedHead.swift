@@ -1,41 +1,41 @@
 import HTTPTypes
 
-/// The head of a request as the owner of the store gets it: a pure decision over what a client
-/// wrote.
+/// The head of a request as it is forwarded to the owner of the store: a pure decision on a
+/// client's head.
 ///
-/// Two parsers that disagree about where a body ends are a way for a client to write requests of
-/// its own in this relay's name. So the length is said anew, in one form alone, and methods of
-/// which that is not sure go no further.
+/// If two parsers disagree about where a body ends, a client can smuggle in requests in this
+/// relay's name. So the length is written again in a single form, and methods with an uncertain
+/// body are refused.
 struct ForwardedHead: Sendable, Hashable {
-    /// The request that is written.
+    /// The request that is sent.
     let request: HTTPRequest
-    /// Whether a WebSocket is asked for.
+    /// Whether the request asks for a WebSocket.
     let isUpgrade: Bool
-    /// Whether the owner says first that it takes the body.
+    /// Whether the owner must accept the body before it is sent.
     let asksFirst: Bool
-    /// Whether the client asked for that too.
+    /// Whether the client itself asked for that.
     let isExpected: Bool
 
-    /// The methods that are handed on.
+    /// The methods that are forwarded.
     ///
-    /// `TRACE` and `CONNECT` are none of them: what follows their heads is not read in one way
-    /// everywhere.
+    /// `TRACE` and `CONNECT` are not among them, because servers differ in how they read what
+    /// follows their heads.
     private static let methods: Set<HTTPRequest.Method> = [
         .get, .head, .post, .put, .patch, .delete, .options,
     ]
-    /// Those whose request without a length has a body of none, and says so.
+    /// The methods whose request without a length has an empty body, which is then stated.
     private static let withBody: Set<HTTPRequest.Method> = [.post, .put, .patch]
 
-    /// Why a request is not handed on.
+    /// The reason why a request is not forwarded.
     struct Refusal: Error, Hashable {
         /// The HTTP status.
         let status: Int
         let reason: String
     }
 
-    /// Takes a client's head, which came from `origin`.
+    /// Creates the head to forward from a client's head, which came from `origin`.
     ///
-    /// - Throws: ``Refusal`` if it cannot be handed on.
+    /// - Throws: ``Refusal`` if it cannot be forwarded.
     init(of head: HTTPRequest, from origin: CallOrigin) throws(Refusal) {
         guard Self.methods.contains(head.method) else {
             throw Refusal(
@@ -57,16 +57,18 @@ struct ForwardedHead: Sendable, Hashable {
             request.headerFields[.upgrade] = "websocket"
         }
         request.headerFields[.expect] = asksFirst ? "100-continue" : nil
-        // HTTP/1.0 may name no host; what is handed on is HTTP/1.1, where an empty name says that.
+        // HTTP/1.0 need not name a host. The forwarded request is HTTP/1.1, where an empty name
+        // says so.
         request.authority = request.authority ?? ""
         origin.write(to: &request.headerFields)
         self.request = request
     }
 
-    /// Takes out what is of the client's connection alone (RFC 9110, §7.6.1), also what it names.
+    /// Removes the fields of the client's connection alone, including those that `Connection` names
+    /// (RFC 9110, §7.6.1).
     private static func removeWhatIsOfOneConnection(from fields: inout HTTPFields) {
         for name in (fields[.connection] ?? "").split(separator: ",") {
-            // How long the body is, is not for the connection to say.
+            // The fields of the body's length must stay, even if `Connection` names them.
             guard let name = HTTPField.Name(name.trimmed),
                 ![.contentLength, .transferEncoding].contains(name)
             else { continue }
@@ -77,7 +79,7 @@ struct ForwardedHead: Sendable, Hashable {
         }
     }
 
-    /// Says the length of the body anew, in one form; returns it if it is known.
+    /// Writes the length of the body in a single form, and returns it if it is known.
     private static func frame(_ request: inout HTTPRequest) throws(Refusal) -> Int? {
         let lengths = request.headerFields[values: .contentLength]
         guard request.headerFields[.transferEncoding] == nil else {
