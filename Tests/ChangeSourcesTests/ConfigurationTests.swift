@@ -96,7 +96,7 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         ),
         (
             "{\(head), \"verification\": {\"scheme\": \"bearer\", \"secrets\": []}}",
-            "verification.secrets: one secret is needed, and two are allowed while one replaces "
+            "verification.secrets: one secret is required; two are allowed while one replaces "
                 + "the other"
         ),
         (
@@ -165,7 +165,7 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         ),
         (
             "{\(head), \"verification\": {\(signed), \"parts\": [\"body\", \"url\", \"body\"]}}",
-            "verification.parts: must contain \"body\", once"
+            "verification.parts: must contain \"body\" exactly once"
         ),
         (
             "{\(head), \"verification\": {\(signed), \"parts\": [\(urls), \"body\"]}}",
@@ -181,8 +181,8 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         ),
         (
             "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {}}}}",
-            "mapping.tables.a: must name one of zone, database, owner, readers, version, "
-                + "occurredAt, origin at least"
+            "mapping.tables.a: must name at least one of zone, database, owner, readers, "
+                + "version, occurredAt, origin"
         ),
         (
             "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {\"key\": \"b\"}}}}",
@@ -191,7 +191,7 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         ),
         (
             "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": {\"origin\": {}}}}}",
-            "mapping.tables.a.origin: must name one of device, user at least"
+            "mapping.tables.a.origin: must name at least one of device, user"
         ),
         (
             "{\(head), \(open), \"mapping\": {\"tables\": {\"a\": "
@@ -200,11 +200,12 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         ),
         (
             "{\(head), \(open), \"mapping\": {\"key\": []}}",
-            "mapping.key: must be the name of a column, or 1 to 16 of them"
+            "mapping.key: must be the name of a column, or a list of 1 to 16 names"
         ),
         (
             #"{"name": "s", "preset": "minapp", "verification": {"scheme": "none"}}"#,
-            "mapping.table: is required: a body of Minapp names no table; use one source a table"
+            "mapping.table: is required: Minapp's requests do not name a table; use one source "
+                + "for each table"
         ),
         (
             #"{"name": "s", "preset": "custom", "verification": {"scheme": "none"}, "#

@@ -333,9 +333,9 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     @Test(arguments: [
         (
             #"{"a":1,"id":1}"#,
-            #"error 422 record.readrs: the row has no such column, which the "#
-                + #"mapping names for its readers; "readers": null in the mapping's "tables" says "#
-                + "that it needs none"
+            #"error 422 record.readrs: the row lacks this column, which the mapping names for its "#
+                + #"readers; if the table has no readers, set "readers": null for it in the "#
+                + #"mapping's "tables""#
         ),
         (#"{"id":1,"readrs":null}"#, #"create t/1 after {"id":1,"readrs":null}"#),
         (#"{"id":1,"readrs":"ann"}"#, #"create t/1 after {"id":1,"readrs":"ann"} readers ann"#),

@@ -20,7 +20,8 @@ import Testing
 
     @Test func `what is mistyped is said, with what may have been meant`() throws {
         let tables = #"{"owner": {"column": "user_id"}, "tables": {"prodcts": {"owner": null}}}"#
-        let sentence = #"mapping.tables: nothing that came or is followed has the table "prodcts""#
+        let sentence =
+            #"mapping.tables: no received change and no followed table has the table "prodcts""#
         let meant = sentence + #"; did you mean "products"?"#
         #expect(try Self.unmet(tables, followed: ["public.products", "public.todos"]) == [meant])
         #expect(try Self.unmet(tables, ["products": ["id"]]) == [meant])
@@ -29,20 +30,21 @@ import Testing
             try Self.unmet(
                 #"{"recordTypes": {"public.ordres": "Order"}, "keys": {"shop.x": "id"}}"#,
                 ["orders": ["id"]], followed: ["public.orders"]) == [
-                    "mapping.recordTypes: nothing that came or is followed has the table "
+                    "mapping.recordTypes: no received change and no followed table has the table "
                         + #""public.ordres"; did you mean "public.orders"?"#,
-                    "mapping.keys: nothing that came or is followed has the table \"shop.x\"",
+                    "mapping.keys: no received change and no followed table has the table "
+                        + "\"shop.x\"",
                 ])
         #expect(
             try Self.unmet(#"{"ignoredTables": ["logs", "log"]}"#, followed: ["public.logs"]) == [
-                "mapping.ignoredTables: nothing that came or is followed has the table \"log\"; "
-                    + "did you mean \"logs\"?"
+                "mapping.ignoredTables: no received change and no followed table has the table "
+                    + "\"log\"; did you mean \"logs\"?"
             ])
         #expect(
             try Self.unmet(
                 #"{"columns": {"orders.placed_att": "timestamp", "orders.at": "timestamp"}}"#,
                 ["orders": ["placed_at", "at"]]) == [
-                    "mapping.columns: nothing that came or is followed has the column "
+                    "mapping.columns: no received change and no followed table has the column "
                         + "\"orders.placed_att\""
                 ])
     }

@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test func `nothing follows where the version is not that of the snapshot`() throws {
-        let reason = "ignored: no record type of the snapshot has the versions of its rows"
+        let reason = "ignored: no record type of the snapshot takes its versions from positions"
         #expect(try Self.posted(#"{"version": {"column": "changed_at"}}"#) == [reason])
         // Of two tables that make one type, one is enough.
         let shared = #"""

@@ -212,9 +212,9 @@ private func recipe(
         let error = #expect(throws: JSONContractError.self) { try defined(json) }
         #expect(
             error?.description
-                == "verification.parts[1]: the header ce-id stands beside the body (parts[0]) with "
-                + "no line break between, so that bytes could move from one to the other under the "
-                + #"same signature; allowed is a literal with a line break between, as "#
+                == "verification.parts[1]: the header ce-id follows the body (parts[0]) without a "
+                + "line break between, so bytes could move from one to the other under the same "
+                + "signature; put a literal with a line break between them, such as "
                 + #"{"literal": "\n"}"#)
         guard case .object(var saved) = try JSONValue(parsing: json) else { return }
         saved["name"] = "shop"
@@ -278,9 +278,9 @@ private func recipe(
     }
 
     @Test(arguments: [
-        (#"{"scheme":"header","header":"X-S","secrets":[{"secret":"abc\n"}]}"#, "a header's value"),
-        (#"{"scheme":"bearer","secrets":[{"secret":" abc"}]}"#, "a header's value"),
-        (#"{"scheme":"minapp","secrets":[{"secret":"(hidden)"}]}"#, "where a source is shown"),
+        (#"{"scheme":"header","header":"X-S","secrets":[{"secret":"abc\n"}]}"#, "valid header"),
+        (#"{"scheme":"bearer","secrets":[{"secret":" abc"}]}"#, "valid header"),
+        (#"{"scheme":"minapp","secrets":[{"secret":"(hidden)"}]}"#, "placeholder that is shown"),
         (
             #"{"scheme":"signature","header":"X-S","algorithm":"ed25519","output":"hex","#
                 + #""keyEncoding":"hex","parts":["body"],"secrets":[{"secret":"abcd"}]}"#,

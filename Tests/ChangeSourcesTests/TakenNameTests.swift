@@ -19,7 +19,7 @@ import Testing
             "{}",
             [
                 #"create t/3 after {"by":"ann","id":3} key position p/1"#,
-                "ignored: another row is the record by now",
+                "ignored: the record's name now belongs to another row",
             ]
         ),
         (

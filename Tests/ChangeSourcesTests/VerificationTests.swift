@@ -179,7 +179,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
             try signing(parts).checkSeams()
         }
         #expect(error?.path == "verification.parts[\(place)]")
-        #expect(error?.reason.contains("stands beside") == true)
+        #expect(error?.reason.contains("without a line break") == true)
     }
 
     @Test(arguments: [
@@ -363,7 +363,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(said.contains("that the URL there is the one that belfry sources show prints"))
         #expect(!said.contains("showed last"))
         let airtable = VerificationError.signatureMismatch(header: "X-Airtable-Content-MAC")
-        #expect(airtable.description.contains("the macSecretBase64 that Airtable answered"))
+        #expect(airtable.description.contains("the macSecretBase64 that Airtable returned"))
         #expect(!airtable.description.contains("showed last"))
     }
 

@@ -151,7 +151,7 @@ import Testing
         #expect(alone == "Todo/t1: fired 0; nobody has a subscription to Todo")
         let wrong = try await trigger("create", "Todo", "t2", "--secret", "other")
         #expect(wrong.code == 1)
-        #expect(wrong.complaint.contains("does not hold this source's secret"))
+        #expect(wrong.complaint.contains("does not contain this source's secret"))
         #expect(await sandbox.end() == 0)
         let gone = try await trigger("create", "Todo", "t3")
         #expect(gone.code == 78)

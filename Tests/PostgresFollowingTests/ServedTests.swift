@@ -328,8 +328,8 @@ struct ServedTests {
             ).expect(201)
             let warnings: JSONValue = [
                 .string(
-                    "mapping.tables: nothing that came or is followed has the table \"prodcts\"; "
-                        + "did you mean \"products\"?")
+                    "mapping.tables: no received change and no followed table has the table "
+                        + "\"prodcts\"; did you mean \"products\"?")
             ]
             #expect(saved.json.value(at: ["warnings"]) == warnings, "\(saved.text)")
             let shown = try await relay.client.administer(

@@ -83,10 +83,10 @@ import Testing
                 ),
                 (
                     forged,
-                    "no signature in webhook-signature fits the body and a live secret of this "
-                        + "source: check that the sender has the one that belfry sources set or "
-                        + "rotate showed last, that the key is what stands behind whsec_, decoded "
-                        + "from Base64, and that nothing rewrites the body on its way"
+                    "no signature in webhook-signature matches the body and a valid secret of this "
+                        + "source: check that the sender has the secret that belfry sources set or "
+                        + "rotate showed last, that the key is the part after whsec_, decoded from "
+                        + "Base64, and that nothing rewrites the body on its way"
                 ),
             ]
             let before = try await relay.store.head()
@@ -135,8 +135,9 @@ import Testing
         try await TestRelay.with { relay in
             _ = try await relay.admin(.put, Self.sources + "/shop", #"{"preset":"supabase"}"#)
             let reason: JSONValue = .string(
-                "GET is not allowed here; allowed: OPTIONS, POST; a change is posted with POST; "
-                    + "set the webhook's method to POST: with GET Supabase sends no row")
+                "GET is not allowed here; allowed: OPTIONS, POST; changes must be posted with the "
+                    + "method POST; set the webhook's method to POST: with GET Supabase sends no "
+                    + "row")
             let answer = try await relay.call(.get, Self.path + "/shop")
             #expect(answer.status == 405)
             #expect(answer.headers[.allow] == "OPTIONS, POST")

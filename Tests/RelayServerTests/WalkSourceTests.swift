@@ -64,7 +64,7 @@ import Testing
                 "GET", relay.container.path + "/changes/parked")
             #expect(
                 parked["parked", "0", "reason"]
-                    == "a truncation names no record, so that nobody can be told of it")
+                    == "a truncation names no records, so it cannot be read as changes")
         }
     }
 

@@ -40,7 +40,8 @@ extension ChangeSource {
     func checkForm(_ request: WebhookRequest) throws(DecodeError) {
         guard request.method == "POST" else {
             throw DecodeError(
-                .methodNotAllowed, reason: "a change is posted with POST\(methodHint)")
+                .methodNotAllowed,
+                reason: "changes must be posted with the method POST\(methodHint)")
         }
         guard request.body.count <= maximumBodyBytes else {
             throw DecodeError(
@@ -59,7 +60,7 @@ extension ChangeSource {
     private var methodHint: String {
         switch preset {
         case .supabase: "; set the webhook's method to POST: with GET Supabase sends no row"
-        case .directus: "; set the method of the flow's operation to POST: it is GET at first"
+        case .directus: "; set the method of the flow's operation to POST: its default is GET"
         default: ""
         }
     }
@@ -160,7 +161,8 @@ extension ChangeSource {
         guard case .object(let object) = body, let value = object[member] else { return (nil, "") }
         guard case .array(let list) = value, preset != .belfry || object.members.count == 1 else {
             throw DecodeError(
-                .unmappable, path: member, reason: "must be an array, and alone in its object")
+                .unmappable, path: member,
+                reason: "must be an array, and the only member of its object")
         }
         return (list, member)
     }

@@ -157,7 +157,7 @@ extension ChangeSource {
         readerRoom = left
         if mapped.isEmpty, ignored > 0 { return [.ignored(reason: "the table is ignored")] }
         if mapped.isEmpty, !reported.isEmpty {
-            return [.ignored(reason: "another row is the record by now")]
+            return [.ignored(reason: "the record's name now belongs to another row")]
         }
         return mapped.enumerated().map { index, entry in
             .change(

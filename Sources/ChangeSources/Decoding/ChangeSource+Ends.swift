@@ -29,7 +29,8 @@ extension ChangeSource {
         }
         types.subtract(others)
         guard !types.isEmpty else {
-            return .ignored(reason: "no record type of the snapshot has the versions of its rows")
+            return .ignored(
+                reason: "no record type of the snapshot takes its versions from positions")
         }
         return .ended(EndedTypes(types: types, version: end.version))
     }

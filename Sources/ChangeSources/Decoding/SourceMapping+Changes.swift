@@ -136,8 +136,9 @@ extension SourceMapping {
                     .flatMap({ ColumnType.integer.convert($0.asVersion, zoneID: .default) })
             else {
                 throw item.failure(
-                    "the version is neither an integer nor a date where the mapping says; "
-                        + "\"columns\" tells of a text that it is a \"timestamp\"")
+                    "the value at the mapping's \"version\" is neither an integer nor a date; if "
+                        + "it is a text, declare its column as \"timestamp\" in the mapping's "
+                        + "\"columns\"")
             }
             change.version = number
         }
@@ -165,8 +166,8 @@ extension SourceMapping {
         else { return }
         throw JSONContractError(
             path: readers.path(in: image.path),
-            reason: "the row has no such column, which the mapping names for its readers; "
-                + "\"readers\": null in the mapping's \"tables\" says that it needs none")
+            reason: "the row lacks this column, which the mapping names for its readers; if the "
+                + "table has no readers, set \"readers\": null for it in the mapping's \"tables\"")
     }
 
     private func readerNames(
@@ -290,7 +291,8 @@ extension SourceMapping {
         }
         guard let type = RecordType(rawValue: recordTypeName(of: table)) else {
             throw JSONContractError(
-                path: path, reason: "the table's name does not make \(RecordType.rule)")
+                path: path,
+                reason: "the record type made from the table's name is not \(RecordType.rule)")
         }
         return type
     }
@@ -346,7 +348,8 @@ extension SourceMapping {
             parts.append(columns.count == 1 ? text : text.escapedForJoining)
         }
         guard let name = RecordName(rawValue: parts.joined(separator: ",")) else {
-            throw JSONContractError(path: path, reason: "the key does not make \(RecordName.rule)")
+            throw JSONContractError(
+                path: path, reason: "the record name made from the key is not \(RecordName.rule)")
         }
         return name
     }
@@ -354,11 +357,11 @@ extension SourceMapping {
     /// Returns why a value cannot be part of a record's name.
     private static func keyRefusal(of value: FieldValue?) -> String {
         if case .double? = value {
-            return "the key is a number beyond 64 bits, of which not all digits are known; "
+            return "the key is a number that needs more than 64 bits, so its digits are not exact; "
                 + "have the sender write it as a text"
         }
-        return "the key column is missing, null or no plain value; "
-            + "the mapping's \"key\" names the key columns"
+        return "the key column is missing, null or not a plain value; name the key columns in the "
+            + "mapping's \"key\""
     }
 }
 

@@ -34,7 +34,7 @@ extension TablePlaces {
         guard !reader.object.members.isEmpty else {
             throw JSONContractError(
                 path: path,
-                reason: "must name one of \(RowPlaces.members.joined(separator: ", ")) at least")
+                reason: "must name at least one of \(RowPlaces.members.joined(separator: ", "))")
         }
         for role in PlaceRole.allCases {
             if let place = try reader.place(of: role) {
@@ -57,8 +57,8 @@ extension TablePlaces {
         guard !origin.object.members.isEmpty else {
             throw JSONContractError(
                 path: origin.path,
-                reason: "must name one of \(RowPlaces.originMembers.joined(separator: ", ")) "
-                    + "at least")
+                reason: "must name at least one of "
+                    + "\(RowPlaces.originMembers.joined(separator: ", "))")
         }
         originDevice = try origin.object["device"] == .null ? [] : origin.places("device")
         originUser = try origin.object["user"] == .null ? [] : origin.places("user")

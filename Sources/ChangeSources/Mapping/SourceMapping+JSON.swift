@@ -90,7 +90,7 @@ extension SourceMapping {
             names.allSatisfy({ !$0.isEmpty })
         else {
             throw JSONContractError(
-                path: path, reason: "must be the name of a column, or 1 to 16 of them")
+                path: path, reason: "must be the name of a column, or a list of 1 to 16 names")
         }
         return names
     }
@@ -149,7 +149,7 @@ extension BodyLayout {
             before: try reader.pointer("before"), after: try reader.pointer("after"),
             afterCompleteness: try reader.choice("afterCompleteness") ?? .full)
         guard before != nil || after != nil else {
-            throw reader.failure("after", "a place for before or after is required")
+            throw reader.failure("after", "\"before\" or \"after\" is required")
         }
     }
 

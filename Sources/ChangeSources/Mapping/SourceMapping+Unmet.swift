@@ -73,7 +73,9 @@ extension SourceMapping {
         _ member: String, _ name: String, _ kind: String, among words: [String]
     ) -> String {
         let meant = NearestWord.to(name, among: words)
-        return "mapping.\(member): nothing that came or is followed has the \(kind) \"\(name)\""
+        return
+            "mapping.\(member): no received change and no followed table has the \(kind) "
+            + "\"\(name)\""
             + (meant.map { "; did you mean \"\($0)\"?" } ?? "")
     }
 

@@ -9,7 +9,8 @@ enum AirtableReading {
             return .ignored("a ping has no changes; fetch the payloads and post them")
         }
         if let code = reader.anyText("code"), reader.object["error"] != nil {
-            throw reader.failure("error", "Airtable has no payload: \(code.prefix(64))")
+            throw reader.failure(
+                "error", "Airtable answered with an error instead of a payload: \(code.prefix(64))")
         }
         var changes: [ReportedChange] = []
         for table in try members("createdTablesById", of: reader) {

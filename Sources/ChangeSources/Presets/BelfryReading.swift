@@ -43,9 +43,9 @@ enum BelfryReading {
     ) throws(JSONContractError) {
         switch change.operation {
         case .create where change.before != nil:
-            throw reader.failure("before", "must be absent: a created record was not there before")
+            throw reader.failure("before", "must be absent: a created record did not exist before")
         case .delete where change.after != nil:
-            throw reader.failure("after", "must be absent: a deleted record is there no more")
+            throw reader.failure("after", "must be absent: a deleted record no longer exists")
         case .create where change.after == nil, .update where change.after == nil:
             throw reader.failure("after", "is required for a creation or an update")
         case .create, .update, .delete: break

@@ -19,7 +19,7 @@ enum CloudEventReading {
             throw reader.failure("specversion", "must be \"1.0\"")
         }
         guard !id.isEmpty, !source.isEmpty else {
-            throw reader.failure("id", "and source must not be empty")
+            throw reader.failure("id", "id and source must not be empty")
         }
         if type.lowercased().hasSuffix(".datachangeevent") {
             return try debezium(reader, try data(reader), key: "\(source);\(id)")
@@ -27,7 +27,7 @@ enum CloudEventReading {
         // The sender may post events of other types to the same URL, and would repeat refused ones.
         let verb = type.split(separator: ".").last.map { $0.lowercased() } ?? ""
         guard let operation = operations[verb] else {
-            return .ignored("the type ends in none of .created, .updated, .deleted")
+            return .ignored("the type does not end in .created, .updated or .deleted")
         }
         return try profile(
             reader, try data(reader), operation, key: "\(source);\(id)", item: item)

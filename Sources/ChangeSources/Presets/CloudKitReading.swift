@@ -29,7 +29,7 @@ enum CloudKitReading {
         _ reader: JSONReader, _ item: SourceItem
     ) throws(JSONContractError) -> Reading {
         if let code = reader.anyText("serverErrorCode") {
-            return .ignored("CloudKit refused it: \(code.prefix(64))")
+            return .ignored("CloudKit refused this record: \(code.prefix(64))")
         }
         let name = try reader.require("recordName", try reader.string("recordName"))
         let isDeleted = try reader.bool("deleted") ?? false
@@ -72,8 +72,7 @@ enum CloudKitReading {
         if item.source.mapping.table != nil { return try item.configuredTable() }
         throw reader.failure(
             "recordType",
-            "is required; where deleted records have none, the mapping's \"table\" "
-                + "names it")
+            "is required; if deleted records lack it, name it with the mapping's \"table\"")
     }
 
     private static func zoneID(of reader: JSONReader) throws(JSONContractError) -> ZoneID? {

@@ -10,8 +10,8 @@ enum CustomReading {
         guard let word, let operation = layout.operations[word.lowercased()] else {
             let allowed = layout.operations.keys.sorted().joined(separator: ", ")
             throw item.failure(
-                "the operation \(word.map { "\"\($0.prefix(64))\"" } ?? "is absent, or") is none "
-                    + "of \(allowed)")
+                word.map { "the operation \"\($0.prefix(64))\" is unknown; allowed are \(allowed)" }
+                    ?? "the operation is missing; allowed are \(allowed)")
         }
         var change = ReportedChange(operation, of: try item.configuredTable())
         if operation != .create {
@@ -27,7 +27,7 @@ enum CustomReading {
         }
         guard change.judged != nil else {
             let place = operation == .delete ? layout.before ?? layout.after : layout.after
-            throw item.failure("no row stands at \(place?.description ?? "mapping.body.after")")
+            throw item.failure("there is no row at \(place?.description ?? "mapping.body.after")")
         }
         return .changes([change])
     }

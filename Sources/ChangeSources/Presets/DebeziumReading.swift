@@ -124,7 +124,8 @@ struct DebeziumEvent {
         // The MongoDB connector writes documents as text in extended JSON.
         if case .string(let text)? = images.value(name) {
             guard let json = try? JSONValue(parsing: text), case .object(let object) = json else {
-                throw JSONContractError(path: path, reason: "a text that holds no JSON object")
+                throw JSONContractError(
+                    path: path, reason: "must be a text that contains a JSON object")
             }
             return ReportedImage(
                 fields: ExtendedJSON.fields(object), completeness: .full, path: path)

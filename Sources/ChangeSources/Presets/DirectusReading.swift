@@ -12,13 +12,13 @@ enum DirectusReading {
         let (reader, accountability) = try parts(of: item)
         let event = try reader.require("event", try reader.string("event"))
         guard let operation = operation(event) else {
-            return .ignored("\"\(event.prefix(64))\" is no change of an item")
+            return .ignored("the event \"\(event.prefix(64))\" does not change an item")
         }
         let name = try reader.require("collection", try reader.string("collection"))
         let payload = value("payload", reader)
         let keys = names(in: value("key", reader)) + names(in: value("keys", reader))
         let named = keys.isEmpty && operation == .delete ? names(in: payload) : keys
-        guard !named.isEmpty else { throw reader.failure("keys", "name no record") }
+        guard !named.isEmpty else { throw reader.failure("keys", "must name at least one record") }
         guard named.count <= Limits.maximumChangesPerRequest else {
             throw reader.failure(
                 "keys", "\(named.count) keys; \(Limits.maximumChangesPerRequest) are allowed")
@@ -58,7 +58,7 @@ enum DirectusReading {
         throw reader.failure(
             "keys",
             "\(count) keys with a payload of \(bytes) bytes each; \(mostBytes) bytes are allowed "
-                + "together")
+                + "in total")
     }
 
     /// Returns the operation of an event on a collection's items; `nil` if it is none.

@@ -16,7 +16,7 @@ enum MongoDBReading {
         case "drop", "rename", "dropDatabase", "invalidate", "create", "createIndexes",
             "dropIndexes", "modify", "shardCollection", "reshardCollection",
             "refineCollectionShardKey":
-            return .ignored("\(word) is no change of a document")
+            return .ignored("\(word) does not change a document")
         default:
             throw reader.failure(
                 "operationType",
@@ -57,7 +57,8 @@ enum MongoDBReading {
             change.after = ReportedImage(
                 fields: fields, completeness: .partial, path: update.path)
         } else {
-            throw reader.failure("fullDocument", "is required, or updateDescription for an update")
+            throw reader.failure(
+                "fullDocument", "is required; an update may have updateDescription instead")
         }
     }
 

@@ -13,7 +13,7 @@ enum ParseReading {
         case "afterDelete": isDeletion = true
         // Hooks of logins, queries, password resets and later additions. Refusing one would make
         // Parse refuse the app's request.
-        default: return .ignored("\(trigger.prefix(64)) is no change that has happened")
+        default: return .ignored("\(trigger.prefix(64)) does not report a change that has happened")
         }
         let object = try reader.require("object", try reader.reader("object"))
         let original = try reader.reader("original")
@@ -175,6 +175,7 @@ enum ParseReading {
             return .bytes(bytes)
         default: return FieldValue(plain: .object(reader.object))
         }
-        throw JSONContractError(path: reader.path, reason: "is no \(type) as Parse writes it")
+        throw JSONContractError(
+            path: reader.path, reason: "is not a valid \(type) in Parse's format")
     }
 }

@@ -13,7 +13,7 @@ enum StrapiReading {
         case "entry.update", "entry.publish", "entry.unpublish", "entry.draft-discard":
             operation = .update
         case "entry.delete": operation = .delete
-        default: return .ignored("\"\(word.prefix(64))\" is no change of an entry")
+        default: return .ignored("the event \"\(word.prefix(64))\" does not change an entry")
         }
         let model = try reader.require("model", try reader.string("model"))
         // In `api::order.order`, the part before the dot serves as the schema of `order`.

@@ -17,8 +17,8 @@ enum WAL2JSONReading {
         if reader.object["change"] != nil { return try transaction(reader) }
         let action = try reader.require("action", try reader.string("action"))
         switch action {
-        case "B", "C": return .ignored("the bounds of a transaction are no change")
-        case "M": return .ignored("a message of the log is no change")
+        case "B", "C": return .ignored("the begin or commit of a transaction is not a change")
+        case "M": return .ignored("a logical decoding message is not a change")
         case "T": throw reader.failure("action", ReportedChange.truncation)
         default: break
         }

@@ -161,7 +161,7 @@ extension FollowedRow {
         change.after = operation == .delete ? nil : image("after", after)
         guard change.after != nil || operation == .delete else {
             throw JSONContractError(
-                path: path, reason: "a change that is no deletion needs the row after it")
+                path: path, reason: "\"after\" is required unless the operation is a deletion")
         }
         change.formerTakenBy = formerTakenBy
         change.keyColumns = key.isEmpty ? nil : key

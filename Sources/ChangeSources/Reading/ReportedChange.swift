@@ -39,7 +39,7 @@ struct ReportedChange {
     var isToldByParts = false
 
     /// The reason why a truncation is not a change.
-    static let truncation = "a truncation names no record, so that nobody can be told of it"
+    static let truncation = "a truncation names no records, so it cannot be read as changes"
 
     init(_ operation: ChangeOperation, of table: ReportedTable) {
         self.operation = operation
@@ -141,7 +141,7 @@ struct SourceItem {
         guard let place = source.mapping.table,
             let name = value(at: place)?.nameText, !name.isEmpty
         else {
-            throw failure("the table is not named where the mapping's \"table\" says")
+            throw failure("there is no table name at the place that the mapping's \"table\" gives")
         }
         return ReportedTable(name: name)
     }

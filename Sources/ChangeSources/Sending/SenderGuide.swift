@@ -42,9 +42,9 @@ package struct SenderGuide: Sendable {
         case .strapi: listed(in: "config/server.js or the settings of Strapi, under Webhooks")
         case .appwrite:
             """
-            In Appwrite's console, under Settings, Webhooks: the URL \(url),
-            the events of databases that are to be followed. Its signature key is this source's
-            secret.
+            In Appwrite's console, under Settings, Webhooks: enter the URL \(url)
+            and select the events of the databases to follow. The webhook's signature key is this
+            source's secret.
             """
         case .airtable:
             """
@@ -58,11 +58,12 @@ package struct SenderGuide: Sendable {
             # the payloads, and post them to the same URL, signed with the same secret.
             """
         case .minapp:
-            "In Minapp's console, a trigger for each table whose action is a webhook: "
-                + "the URL \(url) and this source's secret."
+            "In Minapp's console, create a trigger for each table, with a webhook as its action; "
+                + "enter the URL \(url) and this source's secret."
         case .postgres: postgres
         case .belfry, .cloudevents, .mongodb, .dynamodb, .wal2json, .cloudkit, .custom:
-            listed(in: "whatever posts (docs/webhook-signing.md has it in five languages)")
+            listed(
+                in: "the program that posts (docs/webhook-signing.md has code in five languages)")
         }
     }
 

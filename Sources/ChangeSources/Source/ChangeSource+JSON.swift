@@ -77,7 +77,7 @@ extension ChangeSource {
         if preset == .minapp, mapping.table == nil {
             throw reader.failure(
                 "mapping.table",
-                "is required: a body of Minapp names no table; use one source a table")
+                "is required: Minapp's requests do not name a table; use one source for each table")
         }
         if preset == .custom {
             guard mapping.table != nil else {

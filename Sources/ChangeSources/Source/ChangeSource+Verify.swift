@@ -90,7 +90,7 @@ extension ChangeSource {
         guard url.hasPrefix("https://") || url.hasPrefix("http://") else {
             throw JSONContractError(
                 path: "verification.url",
-                reason: "must be the whole URL that the sender has, with https:// or http://")
+                reason: "must be the full URL that the sender posts to, with https:// or http://")
         }
     }
 

@@ -56,13 +56,13 @@ package struct FollowDefinition: Sendable, Hashable {
         makes = try reader.bool("make") ?? false
         tables = try reader.strings("tables") ?? []
         guard tables.count <= Self.maximumTables else {
-            throw reader.failure("tables", "\(Self.maximumTables) are allowed")
+            throw reader.failure("tables", "at most \(Self.maximumTables) are allowed")
         }
         for (index, table) in tables.enumerated() {
             _ = try Self.text("tables[\(index)]", table, reader)
         }
         guard !readsOutbox || !makes || !tables.isEmpty else {
-            throw reader.failure("tables", "an outbox that is made needs its tables named")
+            throw reader.failure("tables", "is required when an outbox is made")
         }
         takesSnapshot = try reader.bool("snapshot") ?? true
         warnMegabytes = try reader.integer("warnMegabytes") ?? 1024

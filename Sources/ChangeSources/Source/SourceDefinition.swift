@@ -52,7 +52,8 @@ package struct SourceDefinition: Sendable {
             if let place = scheme.placeOfSecret {
                 throw JSONContractError(
                     path: "verification.secrets",
-                    reason: "one is needed: \(place) (belfry sources set … --secret-file FILE)")
+                    reason:
+                        "a secret is required: \(place) (belfry sources set … --secret-file FILE)")
             }
             let secret = scheme.secret(of: randomBytes(Self.secretBytes))
             verification["secrets"] = [["secret": .string(secret)]]
@@ -90,16 +91,15 @@ package struct SourceDefinition: Sendable {
         else { return [] }
         if before == scheme, case .string(let header)? = usual["header"] {
             return [
-                "verification.header: it is as it was, and senders of \(preset.rawValue) show the "
-                    + "secret in \(header), unless they are told otherwise: "
-                    + "belfry sources set … --header \(header)"
+                "verification.header: it is unchanged, but senders of \(preset.rawValue) send the "
+                    + "secret in \(header) by default; to switch: belfry sources set … --header "
+                    + "\(header)"
             ]
         }
         return [
-            "verification: it is \(before) as it was, and senders of \(preset.rawValue) prove "
-                + "themselves by \(scheme), unless they are told otherwise: "
-                + "\"verification\": null, or belfry sources set … --scheme \(scheme), begins "
-                + "anew with a secret of its own"
+            "verification: it is still \(before), but senders of \(preset.rawValue) use \(scheme) "
+                + "by default; to switch, with a new secret: \"verification\": null, or belfry "
+                + "sources set … --scheme \(scheme)"
         ]
     }
 
@@ -109,8 +109,8 @@ package struct SourceDefinition: Sendable {
             table != .null, !preset.heedsTable
         else { return [] }
         return [
-            "mapping.table: it has no effect, since what \(preset.rawValue) posts names its table; "
-                + "ignoredTables leaves tables out"
+            "mapping.table: it has no effect, because what \(preset.rawValue) posts names its "
+                + "table; to leave tables out, use ignoredTables"
         ]
     }
 
@@ -185,10 +185,10 @@ extension ChangeSource {
         randomBytes: (Int) -> [UInt8]
     ) throws(JSONContractError) -> (source: ChangeSource, secret: String) {
         guard verification.scheme != .none else {
-            throw JSONContractError(path: "source", reason: "it is verified by no secret")
+            throw JSONContractError(path: "source", reason: "it is not verified by a secret")
         }
         if secret == nil, let place = verification.scheme.placeOfSecret {
-            throw JSONContractError(path: "secret", reason: "is needed: \(place)")
+            throw JSONContractError(path: "secret", reason: "is required: \(place)")
         }
         let new = secret ?? verification.scheme.secret(of: randomBytes(32))
         if let rule = verification.scheme.ruleBroken(bySecret: new) {

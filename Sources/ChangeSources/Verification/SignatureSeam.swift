@@ -13,9 +13,9 @@ struct SignatureSeam: Sendable, Hashable {
 
     /// What is wrong, and what is allowed.
     var reason: String {
-        "\(after) stands beside \(before) (parts[\(first)]) with no line break between, "
-            + "so that bytes could move from one to the other under the same signature; allowed is "
-            + #"a literal with a line break between, as {"literal": "\n"}"#
+        "\(after) follows \(before) (parts[\(first)]) without a line break between, so bytes "
+            + "could move from one to the other under the same signature; put a literal with a "
+            + #"line break between them, such as {"literal": "\n"}"#
     }
 }
 

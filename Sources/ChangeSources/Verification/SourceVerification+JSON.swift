@@ -53,7 +53,7 @@ extension SourceVerification {
         let elements = try reader.require("secrets", try reader.array("secrets"))
         guard (1...maximumSecrets).contains(elements.count) else {
             throw reader.failure(
-                "secrets", "one secret is needed, and two are allowed while one replaces the other")
+                "secrets", "one secret is required; two are allowed while one replaces the other")
         }
         var secrets: [SourceSecret] = []
         for (index, element) in elements.enumerated() {
@@ -112,15 +112,15 @@ extension VerificationScheme {
     func ruleBroken(bySavingSecret secret: String) -> String? {
         if let rule = SourceSecret.ruleBroken(byLengthOf: secret) { return rule }
         if secret == SourceSecret.placeholder {
-            return "stands in the place of a secret where a source is shown; leave secrets out to "
-                + "keep the one that is there"
+            return "is the placeholder that is shown instead of a secret; leave secrets out to "
+                + "keep the present one"
         }
         switch self {
         case .header, .bearer:
             return secret.isHeaderText(upTo: .max)
                 ? nil
-                : "must be a header's value: no control characters or line ends, and no blank at "
-                    + "its beginning or end"
+                : "must be a valid header value: no control characters or line breaks, and no "
+                    + "blank at its beginning or end"
         case .signature(let recipe) where recipe.algorithm == .ed25519:
             return recipe.keyEncoding.bytes(of: secret)?.count == 32
                 ? nil : "must be a public key of ed25519: 32 bytes in \(recipe.keyEncoding)"
@@ -180,7 +180,7 @@ extension SignatureRecipe {
             parts.append(try Part(json: element, path: reader.path(of: "parts[\(index)]")))
         }
         guard parts.count(where: { $0 == .body }) == 1 else {
-            throw reader.failure("parts", "must contain \"body\", once")
+            throw reader.failure("parts", "must contain \"body\" exactly once")
         }
         guard algorithm != .sha256 || parts.contains(.secret) else {
             throw reader.failure("parts", "must contain \"secret\": plain sha256 has no other key")

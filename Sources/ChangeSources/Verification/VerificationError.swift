@@ -31,15 +31,15 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
 
     /// What to check if the secret may be wrong.
     private static let secret =
-        "check that the sender has the one that belfry sources set or rotate showed last"
+        "check that the sender has the secret that belfry sources set or rotate showed last"
 
     /// Returns what to check about a signature in the header: the secret, if the sender makes it,
     /// and common mistakes about what is signed, or with which key.
     private static func checks(of header: String) -> String {
         switch header {
         case SignatureRecipe.airtable.header:
-            "check that the source has the macSecretBase64 that Airtable answered when the webhook "
-                + "was made (belfry sources rotate … --secret-file FILE), "
+            "check that the source has the macSecretBase64 that Airtable returned when the webhook "
+                + "was created (belfry sources rotate … --secret-file FILE), "
         case SignatureRecipe.appwrite(url: nil).header:
             "check that the source has the signature key of the webhook in Appwrite's console "
                 + "(belfry sources rotate … --secret-file FILE), that the URL there is the one "
@@ -48,7 +48,7 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
             "check that the source has the signing secret of this endpoint in Stripe's dashboard, "
                 + "with its whsec_ (belfry sources rotate … --secret-file FILE), "
         case let name where name.hasPrefix("webhook-") || name.hasPrefix("svix-"):
-            "\(secret), that the key is what stands behind whsec_, decoded from Base64, "
+            "\(secret), that the key is the part after whsec_, decoded from Base64, "
         default: "\(secret), "
         }
     }
@@ -65,21 +65,22 @@ package enum VerificationError: Error, Sendable, Hashable, CustomStringConvertib
             "the timestamp in \(name) is more than \(tolerance.components.seconds) seconds ahead: "
                 + "check the sender's clock"
         case .signatureMismatch(let name):
-            "no signature in \(name) fits the body and a live secret of this source: "
+            "no signature in \(name) matches the body and a valid secret of this source: "
                 + "\(Self.checks(of: name))and that nothing rewrites the body on its way"
         case .secretMismatch(let name):
-            "the header \(name) does not hold this source's secret: \(Self.secret)"
+            "the header \(name) does not contain this source's secret: \(Self.secret)"
         case .malformedToken: "the body is not a JSON Web Token of three base64url parts"
         case .tokenAlgorithm: "the token's algorithm must be HS256"
         case .tokenMismatch:
-            "the token's signature fits no live secret of this source: \(Self.secret)"
+            "the token's signature matches no valid secret of this source: \(Self.secret)"
         case .noLiveSecret:
-            "every secret of this source has ended: belfry sources rotate makes another"
+            "every secret of this source has expired: belfry sources rotate makes a new one"
         case .unsignedHeader(let name):
-            "the header \(name) says what happened, and the signature does not cover it: send the "
-                + "event in structured mode, or let the signature's parts have every ce- header"
+            "the header \(name) describes the event, but the signature does not cover it: send the "
+                + "event in structured mode, or add every ce- header to the signature's parts"
         case .movableHeader(let reason):
-            "the signature does not say where a ce- header ends: \(reason); save the source anew"
+            "the signature does not show where a ce- header ends: \(reason); then save the source "
+                + "again"
         }
     }
 }

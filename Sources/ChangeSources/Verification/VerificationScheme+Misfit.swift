@@ -22,14 +22,14 @@ extension SignatureRecipe {
         if let rule = HeaderOnItsWay(header).ruleBrokenByProof { return ("header", rule) }
         // A header's value arrives without the blanks around it.
         if !(prefix + "x").isHeaderText(upTo: .max) {
-            return ("prefix", "must have no control characters, and no blank at its beginning")
+            return ("prefix", "must have no control characters and no blank at its beginning")
         }
         for (index, part) in parts.enumerated() {
             guard case .header(let name) = part else { continue }
             if part.covers(header) {
                 return (
                     "parts[\(index)].header",
-                    "\(header) holds the signature, which cannot cover itself"
+                    "\(header) contains the signature, which cannot cover itself"
                 )
             }
             if let rule = HeaderOnItsWay(name).ruleBroken {
@@ -39,13 +39,13 @@ extension SignatureRecipe {
         if timestampHeader?.lowercased() == "date" {
             return (
                 "timestampHeader",
-                "Date holds no whole seconds since 1970; name the header that does"
+                "Date does not contain whole seconds since 1970; name a header that does"
             )
         }
         if timestampHeader == nil, tolerance != Limits.webhookSignatureTolerance {
             return (
                 "toleranceSeconds",
-                "is of no use without timestampHeader, the signed header that holds the time"
+                "has no effect without timestampHeader, the signed header that contains the time"
             )
         }
         return keyMisfit
@@ -93,11 +93,12 @@ private struct HeaderOnItsWay {
     /// The reason why the header never arrives as its sender wrote it; `nil` if it does.
     var ruleBroken: String? {
         if Self.ofConnections.contains(key) {
-            return "\(name) is of the connection, and no part of what a webhook is verified by"
+            return
+                "\(name) belongs to a single connection, so it cannot be used to verify a webhook"
         }
         let isProxys = ["forwarded", "via", "x-real-ip"].contains(key)
         if isProxys || key.hasPrefix("x-forwarded-") {
-            return "\(name) is written by proxies, and does not come as the sender wrote it"
+            return "\(name) is written by proxies, so it does not arrive as the sender wrote it"
         }
         return nil
     }
@@ -106,6 +107,6 @@ private struct HeaderOnItsWay {
     var ruleBrokenByProof: String? {
         if let ruleBroken { return ruleBroken }
         guard Self.ofBodies.contains(key) else { return nil }
-        return "\(name) says what the body is, and proves nothing"
+        return "\(name) describes the body, so it cannot prove who sent it"
     }
 }
