@@ -26,7 +26,7 @@ package func tryToStartThread(
 /// The process ends if the system refuses the thread.
 package func startThread(named name: String, _ body: @escaping @Sendable () -> Void) {
     guard tryToStartThread(named: name, body) else {
-        fatalError("the system gives this process no thread more, for \(name)")
+        fatalError("the system refuses to start another thread in this process, for \(name)")
     }
 }
 

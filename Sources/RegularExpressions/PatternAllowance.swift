@@ -39,7 +39,7 @@ package final class PatternAllowance: Sendable {
     func check() throws(RegularExpressionRefusal) {
         guard spent < most else {
             throw RegularExpressionRefusal(
-                "the patterns of one request are too large together; send fewer at a time")
+                "the patterns of one request are too large in total; send fewer at a time")
         }
         guard mayCompile() else {
             state.withLock { $0.wasThrottled = true }
@@ -98,8 +98,8 @@ final class ConditionPatterns: Sendable {
         }
         guard instructions <= Self.mostInstructions else {
             throw RegularExpressionRefusal(
-                "the condition's patterns are too large together: "
-                    + "\(instructions) instructions, and \(Self.mostInstructions) are allowed")
+                "the condition's patterns are too large in total: \(instructions) instructions; at "
+                    + "most \(Self.mostInstructions) are allowed")
         }
         return expression
     }

@@ -175,7 +175,7 @@ import Testing
             (["restore", "--from", rig.url, "--database", rig.database], "is there already"),
             (
                 ["restore", "--from", rig.url, "--database", copy, "--at", "2020-01-01T00:00:00Z"],
-                "and no further"
+                "goes back only to"
             ),
         ]
         for (command, words) in wrong {

@@ -37,7 +37,7 @@ import Testing
             "a:json={\"$date\": \"2026-01-01T00:00:00Z\"}",
             "a: $date takes seconds since 1970, found a string"
         ),
-        ("a:json={\"b\": [{\"$dat\": 1}]}", "a.b[0]: $dat is not a value of the notation; "),
+        ("a:json={\"b\": [{\"$dat\": 1}]}", "a.b[0]: $dat is not a known kind of value; "),
     ]) func `a field that cannot be read says why`(text: String, reason: String) {
         let error = #expect(throws: FieldArgumentError.self) { try FieldArgument(text) }
         #expect(error?.description.contains(reason) == true, "\(error?.description ?? "")")

@@ -62,7 +62,7 @@ import Testing
             #expect(outcome.base == bases[0])
             #expect(
                 outcome.passedOver
-                    == ["memory:/\(name) is damaged: it is not what its checksum is of"])
+                    == ["memory:/\(name) is damaged: its contents do not match its checksum"])
         }
         // Without the log between the two the earlier one goes less far, and that is offered.
         let gone = try #require(
@@ -93,9 +93,9 @@ import Testing
             }
             #expect(
                 refusal?.description
-                    == "memory:/\(name) is damaged: it is not what its checksum is of; it can be "
-                    + "restored up to \(offer.iso8601), with --at \(offer.iso8601), and what was "
-                    + "committed after that is lost then")
+                    == "memory:/\(name) is damaged: its contents do not match its checksum; it can "
+                    + "be restored up to \(offer.iso8601), with --at \(offer.iso8601), but what "
+                    + "was committed after that is then lost")
             let (head, outcome) = try await ShippingRig.restored(destination, asOf: offer)
             #expect(head == UInt64(moments.count { $0 <= offer }) && outcome.mark.moment == offer)
             destination.change(name) { $0[place] ^= 4 }
@@ -233,10 +233,10 @@ import Testing
         }
         #expect(
             refusal?.description
-                == "memory:: the chain \(first.chain) ends at \(end.iso8601), and the copy after "
-                + "it is of \(last.reach.moment.iso8601): what was committed in between is not there; "
-                + "it can be restored up to \(end.iso8601), with --at \(end.iso8601), and what was "
-                + "committed after that is lost then")
+                == "memory:: the chain \(first.chain) ends at \(end.iso8601), and the next copy "
+                + "was made at \(last.reach.moment.iso8601): what was committed in between is "
+                + "missing; it can be restored up to \(end.iso8601), with --at \(end.iso8601), but "
+                + "what was committed after that is then lost")
         let (head, outcome) = try await ShippingRig.restored(
             rig.destination, asOf: try Self.shown(end))
         #expect(head == 2 && outcome.later == last.reach.moment)
@@ -306,7 +306,7 @@ import Testing
         let refusal = await #expect(throws: BackupRefusal.self) {
             try await ShippingRig.restored(destination)
         }
-        #expect(refusal?.description.contains("without which its copy 1 is not whole") == true)
+        #expect(refusal?.description.contains("without it, its copy 1 is not whole") == true)
     }
 
     @Test func `a moment before the first copy is refused with the earliest`() async throws {
@@ -318,7 +318,7 @@ import Testing
         }
         #expect(
             refusal?.description
-                == "memory: goes back to \(base.reach.moment.iso8601), and no further")
+                == "memory: goes back only to \(base.reach.moment.iso8601)")
         let none = await #expect(throws: BackupRefusal.self) {
             try await ShippingRig.restored(MemoryDestination())
         }
@@ -339,7 +339,7 @@ import Testing
         #expect(
             damaged
                 == [part, names[names.count - 1]].map {
-                    "memory:/\($0) is damaged: it is not what its checksum is of"
+                    "memory:/\($0) is damaged: its contents do not match its checksum"
                 })
         let gone = names[names.count - 3]
         try await destination.remove(gone)

@@ -179,7 +179,7 @@ import Testing
         let error = #expect(throws: PredicateError.self) {
             try Self.condition([Self.large(0), Self.large(1)]).check()
         }
-        #expect(error?.reason.contains("too large together") == true)
+        #expect(error?.reason.contains("too large in total") == true)
     }
 
     @Test func `what a caller compiles is bounded, and what was compiled before takes nothing`()
@@ -192,7 +192,7 @@ import Testing
             try first.check()
             #expect(allowance.spent > 20_000)
             let error = #expect(throws: PredicateError.self) { try other.check() }
-            #expect(error?.reason.contains("one request are too large together") == true)
+            #expect(error?.reason.contains("one request are too large in total") == true)
             try first.check()
         }
         #expect(!allowance.wasThrottled)

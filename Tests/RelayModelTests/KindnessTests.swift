@@ -63,13 +63,13 @@ import Testing
         ),
         (
             ["digest": ["seconds": 60, "alertBody": "new {count"]],
-            "subscription.digest.alertBody: character 5: a brace that is not closed; write {{ "
-                + "for a brace"
+            "subscription.digest.alertBody: character 5: a brace that is not closed; write {{ for "
+                + "the brace itself"
         ),
         (
             ["digest": ["seconds": 60, "title": "a } b"]],
-            "subscription.digest.title: character 3: a brace that closes nothing; write }} for "
-                + "a brace"
+            "subscription.digest.title: character 3: a closing brace without an opening one; write "
+                + "}} for the brace itself"
         ),
         (
             ["digest": ["seconds": 60, "alertBody": "{}"]],
@@ -86,19 +86,19 @@ import Testing
         ),
         (
             ["digest": ["seconds": 60, "alertLocalizationArgs": ["x"]]],
-            "subscription.digest.alertLocalizationArgs: fill the text of alertLocalizationKey, "
-                + "which is missing"
+            "subscription.digest.alertLocalizationArgs: requires alertLocalizationKey, whose text "
+                + "it fills"
         ),
         (["paused": "yes"], "subscription.paused: a boolean is expected, found a string"),
         (
             ["expiresAt": "tomorrow"],
-            "subscription.expiresAt: a moment is expected: milliseconds since 1970, or a text as "
-                + "\"2026-12-24T18:00:00Z\""
+            "subscription.expiresAt: a moment is expected: milliseconds since 1970, or a text such "
+                + "as \"2026-12-24T18:00:00Z\""
         ),
         (
             ["expiresAt": 9_000_000_000_000_000_000],
-            "subscription.expiresAt: a moment is expected: milliseconds since 1970, or a text as "
-                + "\"2026-12-24T18:00:00Z\""
+            "subscription.expiresAt: a moment is expected: milliseconds since 1970, or a text such "
+                + "as \"2026-12-24T18:00:00Z\""
         ),
     ]
 
@@ -129,8 +129,8 @@ import Testing
         ),
         (
             ["timeZone": "UTC", "from": "07:00", "until": "07:00"],
-            "quietHours.until: must differ from \"from\": pause a subscription to hear nothing of "
-                + "it"
+            "quietHours.until: must differ from \"from\"; to get no notifications at all, pause "
+                + "the subscription"
         ),
         (
             ["timeZone": "UTC", "from": "22:00", "until": "07:00", "days": 1],

@@ -410,23 +410,25 @@ import Testing
         (
             ["digest": ["seconds": 60, "alertBody": "{count"]],
             "operations[0].subscription.digest.alertBody: character 1: a brace that is not closed; "
-                + "write {{ for a brace"
+                + "write {{ for the brace itself"
         ),
         (
             ["digest": ["seconds": 60], "firesOnce": true],
-            "operations[0].subscription.digest: a subscription that fires once has no second push"
+            "operations[0].subscription.digest: is not allowed for a subscription that fires once: "
+                + "it has no second push"
         ),
         (
             ["unlessConnected": true, "firesOnce": true],
-            "operations[0].subscription.unlessConnected: the push of a subscription that fires "
-                + "once is its only one, and is always sent"
+            "operations[0].subscription.unlessConnected: is not allowed for a subscription that "
+                + "fires once: its only push is always sent"
         ),
         (
             [
                 "digest": ["seconds": 60, "alertBody": "{count}"],
                 "notificationInfo": ["shouldSendContentAvailable": true],
             ],
-            "operations[0].subscription.digest: texts need a notificationInfo that shows something"
+            "operations[0].subscription.digest: texts are allowed only with a notificationInfo "
+                + "that shows something"
         ),
         (
             [
@@ -434,7 +436,7 @@ import Testing
                 "notificationInfo": ["alertBody": "x", "expirationSeconds": 60],
             ],
             "operations[0].subscription.digest.seconds: must be less than expirationSeconds (60): "
-                + "what is told together would have expired"
+                + "the digest would be sent after its notifications have expired"
         ),
         (
             ["paused": 7],
@@ -478,8 +480,8 @@ import Testing
             let refusal = try await Self.refusal(of: digest, relay)
             let sentence =
                 "operations[0].subscription.digest.seconds: must be less than the container's "
-                + "expirationSeconds (60), unless notificationInfo has its own: what is told "
-                + "together would have expired"
+                + "expirationSeconds (60), unless notificationInfo has its own: the digest would "
+                + "be sent after its notifications have expired"
             #expect(refusal == .string(sentence))
             let draft = try await relay.container.call(
                 "subscriptions/rehearse", ["subscription": .query("daily", adding: digest)],

@@ -67,7 +67,7 @@ import Testing
             #expect(entry?.value(at: ["path"]) == "after.f")
             #expect(
                 entry?.value(at: ["reason"])
-                    == "nested 140 levels deep as it is kept; 128 are allowed")
+                    == "nested 140 levels deep in its stored form; 128 are allowed")
             try await Self.expectReadable(relay)
         }
     }

@@ -110,8 +110,8 @@ import Testing
                 ),
                 (
                     choice(#""firesWhen":"left""#, firesOn: #"["create"]"#),
-                    path + "firesWhen: selects among updates: only a query subscription with "
-                        + "\"update\" in firesOn takes it"
+                    path + "firesWhen: selects among updates: it is allowed only in a query "
+                        + "subscription with \"update\" in firesOn"
                 ),
                 (
                     choice(#""changedKeys":[""]"#), path + "changedKeys[0]: not a field name"
@@ -303,9 +303,9 @@ import Testing
         ),
         (
             query("q", firesOn: "8"), "BAD_REQUEST",
-            "operations[0].subscription.firesOn: 8 is no set of options: 1 is \"create\", "
-                + "2 \"update\", 4 \"delete\", at least one of which is required, and 8 that it "
-                + "fires once"
+            "operations[0].subscription.firesOn: 8 is not a valid sum of options: 1 is \"create\", "
+                + "2 \"update\" and 4 \"delete\", of which at least one is required; 8 is to fire "
+                + "once"
         ),
         (
             query("", type: "Artwork"), "BAD_REQUEST",

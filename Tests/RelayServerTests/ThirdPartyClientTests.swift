@@ -303,8 +303,9 @@ import Testing
             expected: [
                 "subscriptions.0.serverErrorCode": "BAD_REQUEST",
                 "subscriptions.0.reason": .string(
-                    "operations[0].subscription.notificationInfo.titleLocalizationArgs: stands "
-                        + "beside a name of the web service's: give all by one's names"),
+                    "operations[0].subscription.notificationInfo.titleLocalizationArgs: is a "
+                        + "native class's name beside names of the web service: use the names of "
+                        + "only one"),
             ]),
         Exchange(
             testDescription: "AgileCloudSDK calls oneself as the native classes do",

@@ -80,7 +80,7 @@ import Testing
             #expect(change.after?.fields == ["f": deepest])
             let tooDeep = JSONContractError(
                 path: "after.f",
-                reason: "nested \(Limits.maximumValueDepth + 1) levels deep as it is kept; "
+                reason: "nested \(Limits.maximumValueDepth + 1) levels deep in its stored form; "
                     + "128 are allowed")
             await #expect(throws: tooDeep) {
                 try await Self.append(

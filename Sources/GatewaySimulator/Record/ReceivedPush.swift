@@ -142,6 +142,6 @@ public struct GatewayWaitTimeout: Error, CustomStringConvertible {
 
     /// The totals in words.
     public var description: String {
-        "the simulated gateway waited in vain; so far: \(totals)"
+        "the simulated gateway did not receive in time what was waited for; so far: \(totals)"
     }
 }

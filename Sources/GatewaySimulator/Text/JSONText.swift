@@ -70,7 +70,7 @@ extension JSONText {
     }
 
     private mutating func readValue(depth: Int) throws(Fault) {
-        guard depth < Self.maximumDepth else { throw fault("less nesting") }
+        guard depth < Self.maximumDepth else { throw fault("shallower nesting") }
         switch peek() {
         case UInt8(ascii: "{"): try readMembers(depth: depth, closing: "}")
         case UInt8(ascii: "["): try readMembers(depth: depth, closing: "]")
@@ -119,7 +119,7 @@ extension JSONText {
             case UInt8(ascii: "\\"):
                 take()
                 try readEscape()
-            case 0..<0x20: throw fault("no control character in a string")
+            case 0..<0x20: throw fault("an escape instead of a control character")
             default: take()
             }
         }

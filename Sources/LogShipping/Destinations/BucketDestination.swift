@@ -68,7 +68,7 @@ package final class BucketDestination: BackupDestination {
         let whole = endpoint.hasSuffix("/") ? String(endpoint.dropLast()) : endpoint
         let parts = whole.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[2].isEmpty else {
-            throw DestinationFailure(.refused, "\(whole) is no URL of an S3-like store")
+            throw DestinationFailure(.refused, "\(whole) is not the URL of an S3-like store")
         }
         switch settings.addressing {
         case .host:
@@ -88,7 +88,7 @@ package final class BucketDestination: BackupDestination {
         if let file = settings.caFile {
             guard let authorities = try? NIOSSLCertificate.fromPEMFile(file), !authorities.isEmpty
             else {
-                throw DestinationFailure(.refused, "the file \(file) holds no certificate")
+                throw DestinationFailure(.refused, "the file \(file) contains no certificate")
             }
             configuration.tlsConfiguration = .makeClientConfiguration()
             configuration.tlsConfiguration?.trustRoots = .certificates(authorities)
@@ -188,12 +188,16 @@ package final class BucketDestination: BackupDestination {
             bytes += found.reduce(0) { $0 + $1.utf8.count }
             pages += 1
             guard page.continuation == nil || page.continuation != continuation else {
-                throw DestinationFailure(.refused, "\(place): the list does not go on")
+                throw DestinationFailure(
+                    .refused, "\(place): the store repeats the same page of its list of files")
             }
             continuation = page.continuation
             // Names beyond the end of a truncated list would be taken for removed objects.
             guard continuation == nil || Self.mayGoOn(names.count, bytes: bytes, pages: pages)
-            else { throw DestinationFailure(.refused, "\(place): the list has no end") }
+            else {
+                throw DestinationFailure(
+                    .refused, "\(place): the store's list of files is too long, or never ends")
+            }
         } while continuation != nil
         return names
     }
@@ -311,7 +315,7 @@ package final class BucketDestination: BackupDestination {
                         .refused, "\(place)\(name ?? ""): the answer is larger than \(limit) bytes")
                 }
                 guard loop.now - began <= patience(for: found.count) else {
-                    throw DestinationFailure(.away, "\(place): the answer comes too slowly")
+                    throw DestinationFailure(.away, "\(place): the answer arrives too slowly")
                 }
             }
             return Answer(status: Int(answer.status.code), body: found)
@@ -339,7 +343,7 @@ package final class BucketDestination: BackupDestination {
         where error == .deadlineExceeded || error == .readTimeout:
             "no answer came in time"
         case let error as HTTPClientError where error == .connectTimeout:
-            "no connection came about in time"
+            "no connection was made in time"
         case let error as HTTPClientError: error.shortDescription.lowercased()
         case let error as NIOConnectionError:
             // A host with several addresses may fail for several reasons; each is listed once.

@@ -239,7 +239,7 @@ package struct FolderDestination: BackupDestination {
         guard fsync(opened) == 0 else { throw failure("\(name) cannot be synced") }
         // Unlike a rename, a link does not replace an existing file.
         if unsafe link(partial, file) != 0 {
-            guard errno == EEXIST else { throw failure("\(name) cannot be named") }
+            guard errno == EEXIST else { throw failure("\(name) cannot be given its final name") }
             guard try read(name, atMost: max(bytes.count, maximumShipped)) == bytes else {
                 throw DestinationFailure(.taken, "\(place): \(name) is there already, and differs")
             }

@@ -174,8 +174,8 @@ package struct BackupReading: Sendable {
         let reasons = refusals.map(\.description).joined(separator: "; ")
         guard let offer else { return BackupRefusal(reasons) }
         return BackupRefusal(
-            "\(reasons); it can be restored up to \(offer.iso8601), with --at "
-                + "\(offer.iso8601), and what was committed after that is lost then")
+            "\(reasons); it can be restored up to \(offer.iso8601), with --at \(offer.iso8601), "
+                + "but what was committed after that is then lost")
     }
 
     /// Returns the chain that goes furthest if there are several; `nil` if that cannot be
@@ -290,7 +290,7 @@ package struct BackupReading: Sendable {
         BackupRefusal(
             bytes == nil
                 ? "\(path(of: name)) is missing"
-                : "\(path(of: name)) is damaged: it is not what its checksum is of",
+                : "\(path(of: name)) is damaged: its contents do not match its checksum",
             of: [name])
     }
 
@@ -326,13 +326,13 @@ struct RebuildingPlan: Sendable {
                 !last.reaches(moment)
             else { return }
             throw BackupRefusal(
-                "\(place): the chain \(base.chain) ends at \(last.iso8601), and the copy after "
-                    + "it is of \(later.iso8601): what was committed in between is not there")
+                "\(place): the chain \(base.chain) ends at \(last.iso8601), and the next copy was "
+                    + "made at \(later.iso8601): what was committed in between is missing")
         }
         let words = "\(place): segment \(missing) of the chain \(base.chain) is missing"
         guard let end = found.last, end.sequence >= base.reach.last else {
             throw BackupRefusal(
-                words + ", without which its copy \(base.number) is not whole")
+                words + "; without it, its copy \(base.number) is not whole")
         }
         if let moment, end.moment.reaches(moment) { return }
         throw BackupRefusal(words)
@@ -374,7 +374,7 @@ extension Catalogue {
         }
         guard let newest = fitting.last else {
             throw BackupRefusal(
-                "\(place) goes back to \(first.reach.moment.iso8601), and no further")
+                "\(place) goes back only to \(first.reach.moment.iso8601)")
         }
         return fitting.reversed().filter { $0.chain == newest.chain }
     }

@@ -65,7 +65,7 @@ package struct BackupVerification: Sendable {
         guard let missing = end.missing else { return }
         problems.append(
             "segment \(missing) of the chain \(base.chain) is missing: its copy \(base.number) can "
-                + "be restored up to \(end.moment.iso8601), and no further")
+                + "be restored only up to \(end.moment.iso8601)")
     }
 
     private mutating func read(

@@ -83,7 +83,7 @@ package final class LogShipper: Sendable {
             try await round.finish()
         }
         guard isDone, status.waitingBytes == 0 else { return }
-        logger.info("shipped the last of the log", metadata: ["to": "\(destination.place)"])
+        logger.info("shipped the end of the log", metadata: ["to": "\(destination.place)"])
     }
 
     /// Releases the destination's resources.

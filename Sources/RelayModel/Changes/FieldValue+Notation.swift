@@ -107,7 +107,8 @@ extension FieldValue {
         let value = object.members[0].value
         if tag == "$ref" { return try reference(object) }
         guard object.members.count == 1 else {
-            throw JSONContractError(path: "", reason: "\(tag) must stand alone in its object")
+            throw JSONContractError(
+                path: "", reason: "\(tag) must be the only member of its object")
         }
         switch (tag, value) {
         case ("$map", .object(let members)): return .map(try fields(notation: members))
@@ -131,7 +132,7 @@ extension FieldValue {
     /// Returns why an object whose member is `tag` does not make a value.
     private static func refusal(of tag: String, _ value: JSONValue) -> String {
         if let content = contents[tag] { return "\(tag) takes \(content), found \(value.kind)" }
-        return "\(tag.prefix(60)) is not a value of the notation; allowed are "
+        return "\(tag.prefix(60)) is not a known kind of value; allowed are "
             + contents.keys.sorted().joined(separator: ", ")
     }
 

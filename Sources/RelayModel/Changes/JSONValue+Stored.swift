@@ -72,7 +72,7 @@ extension FieldValue {
         guard depth <= Limits.maximumValueDepth else {
             throw JSONContractError(
                 path: path(),
-                reason: "nested \(depth) levels deep as it is kept; "
+                reason: "nested \(depth) levels deep in its stored form; "
                     + "\(Limits.maximumValueDepth) are allowed")
         }
     }

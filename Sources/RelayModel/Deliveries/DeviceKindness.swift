@@ -142,7 +142,8 @@ extension QuietHours {
         until = try reader.minute("until")
         guard from != until else {
             throw reader.failure(
-                "until", "must differ from \"from\": pause a subscription to hear nothing of it")
+                "until",
+                "must differ from \"from\"; to get no notifications at all, pause the subscription")
         }
     }
 

@@ -53,7 +53,7 @@ package struct ImageReader: Sendable {
         _ type: Word.Type = Word.self
     ) throws -> Word {
         let size = MemoryLayout<Word>.size
-        guard bytes.count - offset >= size else { throw ImageDamage("it ends inside a word") }
+        guard bytes.count - offset >= size else { throw ImageDamage("it ends inside a number") }
         defer { offset += size }
         return unsafe bytes.withUnsafeBytes { raw in
             unsafe Word(littleEndian: raw.loadUnaligned(fromByteOffset: offset, as: Word.self))
@@ -76,7 +76,9 @@ package struct ImageReader: Sendable {
     /// - Throws: ``ImageDamage`` if the image ends first.
     package mutating func run() throws -> ArraySlice<UInt8> {
         let count = try count(0...bytes.count)
-        guard bytes.count - offset >= count else { throw ImageDamage("it ends inside a run") }
+        guard bytes.count - offset >= count else {
+            throw ImageDamage("it ends inside a run of bytes")
+        }
         defer { offset += count }
         return bytes[offset..<offset + count]
     }

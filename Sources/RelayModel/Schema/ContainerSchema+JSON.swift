@@ -25,13 +25,15 @@ extension ContainerSchema {
             let type = try RecordTypeDefinition(
                 json: element, path: "\(reader.path(of: "recordTypes"))[\(index)]")
             guard !types.contains(where: { $0.name == type.name }) else {
-                throw reader.failure("recordTypes[\(index)]", "\(type.name) stands there twice")
+                throw reader.failure("recordTypes[\(index)]", "\(type.name) is listed twice")
             }
             fields += type.fields.count
             guard fields <= Limits.maximumFieldsPerSchema else {
                 throw reader.failure(
                     "recordTypes[\(index)]",
-                    "all types together have at most \(Limits.maximumFieldsPerSchema) fields")
+                    "all record types together may have at most \(Limits.maximumFieldsPerSchema) "
+                        + "fields"
+                )
             }
             types.append(type)
         }
@@ -49,7 +51,7 @@ extension ContainerSchema {
                 throw reader.failure("roles[\(index)]", "not \(RoleName.rule)")
             }
             guard !roles.contains(role) else {
-                throw reader.failure("roles[\(index)]", "\(role) stands there twice")
+                throw reader.failure("roles[\(index)]", "\(role) is listed twice")
             }
             roles.append(role)
         }
@@ -100,7 +102,7 @@ extension RecordTypeDefinition {
                 throw field.failure("name", "not \(RecordTypeDefinition.fieldNameRule)")
             }
             guard fields[name] == nil else {
-                throw field.failure("name", "\"\(name)\" stands there twice")
+                throw field.failure("name", "\"\(name)\" is listed twice")
             }
             fields[name] = try FieldDefinition(field)
         }
@@ -161,7 +163,8 @@ extension FieldDefinition {
         }
         if try reader.bool("indexed") == true {
             guard uses.contains(.queryable) else {
-                throw reader.failure("indexed", "a field that is indexed is queryable, too")
+                throw reader.failure(
+                    "indexed", "is allowed only for a field that is queryable, too")
             }
             uses.insert(.indexed)
         }

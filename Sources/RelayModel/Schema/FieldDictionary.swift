@@ -57,7 +57,7 @@ package struct FieldDictionary: Sendable {
             guard purpose == .kept else {
                 throw JSONContractError(
                     path: path,
-                    reason: "an object must be a reference {recordName} or a place"
+                    reason: "an object must be a reference {recordName} or a location"
                         + " {latitude, longitude}")
             }
             return try FieldValue(notation: json, path: path)

@@ -44,7 +44,10 @@ extension NotificationInfo {
         let names: TitleNames = isService ? .service : .native
         if isService, let other = TitleNames.native.all.first(where: { reader.value($0) != nil }) {
             throw reader.failure(
-                other, "stands beside a name of the web service's: give all by one's names")
+                other,
+                "is a native class's name beside names of the web service: use the names of only "
+                    + "one"
+            )
         }
         titleNames = names
         title = try reader.text("title")
@@ -70,7 +73,7 @@ extension NotificationInfo {
         guard desiredKeysName == .additionalFields || reader.value("additionalFields") == nil
         else {
             throw reader.failure(
-                "additionalFields", "is another name of desiredKeys: give one of them")
+                "additionalFields", "is another name of desiredKeys: give only one of the two")
         }
         expirationSeconds = try reader.integer("expirationSeconds")
         if let seconds = expirationSeconds, !(0...31_536_000).contains(seconds) {
@@ -86,7 +89,7 @@ extension NotificationInfo {
     }
 
     static func backgroundRule(_ priority: Int64) -> String {
-        "\(priority) needs an alert, a sound or a badge: background pushes have 5 (APNs)"
+        "\(priority) needs an alert, a sound or a badge: background pushes must have 5 (APNs)"
     }
 
     /// The wire form; members without a value are left out.

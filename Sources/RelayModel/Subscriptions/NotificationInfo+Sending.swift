@@ -27,8 +27,8 @@ extension NotificationInfo {
         guard let key = keys.first(where: { $0.1.map(Self.isTooLong) ?? false }) else { return nil }
         return (
             key.0,
-            "has more than \(Limits.maximumNotificationTextBytes) bytes as it is written in JSON, "
-                + "and must fit into a push with what else identifies it"
+            "has more than \(Limits.maximumNotificationTextBytes) bytes when written as JSON; it "
+                + "must fit into a push together with the IDs that a push contains"
         )
     }
 

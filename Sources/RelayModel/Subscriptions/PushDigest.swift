@@ -40,7 +40,7 @@ public struct PushDigest: Sendable, Hashable {
         }
         guard arguments.isEmpty || alertLocalizationKey != nil else {
             throw reader.failure(
-                "alertLocalizationArgs", "fill the text of alertLocalizationKey, which is missing")
+                "alertLocalizationArgs", "requires alertLocalizationKey, whose text it fills")
         }
     }
 
@@ -105,10 +105,11 @@ public struct DigestTemplate: Sendable, Hashable {
                 text.unicodeScalars.append(character)
                 index += 2
             case "}":
-                throw failure("a brace that closes nothing; write }} for a brace")
+                throw failure(
+                    "a closing brace without an opening one; write }} for the brace itself")
             case "{":
                 guard let end = characters[index...].firstIndex(of: "}") else {
-                    throw failure("a brace that is not closed; write {{ for a brace")
+                    throw failure("a brace that is not closed; write {{ for the brace itself")
                 }
                 let inner = characters[index + 1..<end]
                 let name = String(String.UnicodeScalarView(inner))

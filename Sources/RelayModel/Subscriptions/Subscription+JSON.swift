@@ -58,14 +58,15 @@ extension Subscription {
     private func checkDigest(_ reader: JSONReader) throws(JSONContractError) {
         guard let digest = kindness.digest else { return }
         guard !digest.hasTexts || notificationInfo.isVisible else {
-            throw reader.failure("digest", "texts need a notificationInfo that shows something")
+            throw reader.failure(
+                "digest", "texts are allowed only with a notificationInfo that shows something")
         }
         guard let lifetime = notificationInfo.expirationSeconds, lifetime <= digest.seconds
         else { return }
         throw reader.failure(
             "digest.seconds",
-            "must be less than expirationSeconds (\(lifetime)): what is told together would have "
-                + "expired")
+            "must be less than expirationSeconds (\(lifetime)): the digest would be sent after its "
+                + "notifications have expired")
     }
 
     private func checkKindness(_ reader: JSONReader) throws(JSONContractError) {
@@ -77,11 +78,11 @@ extension Subscription {
         guard kindness.throttle == nil, kindness.digest == nil else {
             throw reader.failure(
                 kindness.throttle == nil ? "digest" : "throttle",
-                "a subscription that fires once has no second push")
+                "is not allowed for a subscription that fires once: it has no second push")
         }
         throw reader.failure(
             "unlessConnected",
-            "the push of a subscription that fires once is its only one, and is always sent")
+            "is not allowed for a subscription that fires once: its only push is always sent")
     }
 
     private mutating func readUpdateRule(_ reader: JSONReader) throws(JSONContractError) {
@@ -91,7 +92,9 @@ extension Subscription {
         guard isNarrowed, !narrowsUpdates || !scope.isQuery else { return }
         throw reader.failure(
             firesWhen == .matches ? "changedKeys" : "firesWhen",
-            "selects among updates: only a query subscription with \"update\" in firesOn takes it")
+            "selects among updates: it is allowed only in a query subscription with \"update\" in "
+                + "firesOn"
+        )
     }
 
     /// CloudKit's subscription dictionary, with those of our extensions that differ from the
@@ -143,7 +146,8 @@ extension SubscriptionScope {
         case .query:
             guard database != .shared else {
                 throw reader.failure(
-                    "subscriptionType", "the shared database takes no query subscriptions")
+                    "subscriptionType", "query subscriptions are not allowed in the shared database"
+                )
             }
             let query = try reader.require("query", reader.value("query"))
             self = .query(
@@ -189,8 +193,8 @@ private struct FiringOptions {
         guard !set.isEmpty, set.isSubset(of: .all) else {
             throw reader.failure(
                 "firesOn",
-                "\(bits) is no set of options: 1 is \"create\", 2 \"update\", 4 \"delete\", at "
-                    + "least one of which is required, and 8 that it fires once")
+                "\(bits) is not a valid sum of options: 1 is \"create\", 2 \"update\" and 4 "
+                    + "\"delete\", of which at least one is required; 8 is to fire once")
         }
         firesOn = set
         firesOnce = isOnce ?? (bits & Self.once != 0)
@@ -237,7 +241,8 @@ extension SubscriptionQuery {
         let forms = PredicateForm.allCases.filter { reader.value($0.rawValue) != nil }
         guard forms.count <= 1 else {
             throw reader.failure(
-                forms[1].rawValue, "one form of the condition only, found also \(forms[0].rawValue)"
+                forms[1].rawValue,
+                "only one form of the condition is allowed; found also \(forms[0].rawValue)"
             )
         }
         let form = forms.first

@@ -77,7 +77,8 @@ private extension JSONReader {
     /// Reads a moment as milliseconds since 1970, as CloudKit writes it, or as a text.
     func expiry(_ name: String) throws(JSONContractError) -> Timestamp? {
         let rule =
-            "a moment is expected: milliseconds since 1970, or a text as \"2026-12-24T18:00:00Z\""
+            "a moment is expected: milliseconds since 1970, or a text such as "
+            + "\"2026-12-24T18:00:00Z\""
         switch value(name) {
         case nil: return nil
         case .integer(let milliseconds):
