@@ -60,7 +60,8 @@ struct BelfryCommand: AsyncParsableCommand {
             return
         } catch let error as POSIXError {
             // Not ignored: the lost output may contain a secret that is shown only once.
-            throw CommandFailure(.input, "its input or output failed: \(error.systemReason)")
+            throw CommandFailure(
+                .input, "reading its input or writing its output failed: \(error.systemReason)")
         }
     }
 }

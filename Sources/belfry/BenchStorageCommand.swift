@@ -47,11 +47,11 @@ struct BenchStorageCommand: AsyncParsableCommand {
             throw CommandFailure(.input, "--directory: there is no folder \(directory)")
         }
         guard files.fileExists(atPath: "\(directory)/.") else {
-            throw CommandFailure(.input, "--directory: \(directory) is no folder")
+            throw CommandFailure(.input, "--directory: \(directory) is not a folder")
         }
         guard files.isWritableFile(atPath: directory) else {
             throw CommandFailure(
-                .input, "--directory: nothing can be written into the folder \(directory)")
+                .input, "--directory: the folder \(directory) is not writable")
         }
     }
 

@@ -35,13 +35,13 @@ struct GatewayCommand: AsyncParsableCommand {
         name: .customLong("key"),
         help: ArgumentHelp(
             """
-            A key whose provider tokens the gateway believes: key ID, team ID, and the PEM file of \
+            A key whose provider tokens the gateway accepts: key ID, team ID, and the PEM file of \
             the key. Without any, it does not verify signatures.
             """, valueName: "kid:team:file"), transform: GatewayKeyOption.init(reading:))
     var keys: [GatewayKeyOption] = []
 
     @Option(
-        help: "The environment to stand for: development or production.",
+        help: "The gateway environment to simulate: development or production.",
         transform: Self.environment(named:))
     var environment = SimulatedEnvironment.production
 
@@ -88,10 +88,10 @@ struct GatewayCommand: AsyncParsableCommand {
             return try await SimulatedGateway.start(configuration)
         } catch let error as IOError {
             let reason = unsafe String(cString: strerror(error.errnoCode))
-            throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
+            throw CommandFailure(.unavailable, "cannot listen on \(host):\(port): \(reason)")
         } catch let error as SocketAddressError.UnknownHost {
             let reason = AddressError.reason(ofUnknown: error.host)
-            throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
+            throw CommandFailure(.unavailable, "cannot listen on \(host):\(port): \(reason)")
         } catch let error as CocoaError {
             throw OutputFile.failure(error, error.filePath ?? certificates ?? caFile)
         }
@@ -155,7 +155,7 @@ struct GatewayKeyOption: Sendable {
             key = try SigningKey(keyID: parts[0], teamID: parts[1], pem: pem)
         } catch {
             throw ValidationError(
-                "the file \(parts[2]) holds no P-256 key in PEM form, as Apple's .p8 does")
+                "the file \(parts[2]) contains no P-256 key in PEM form, as Apple's .p8 does")
         }
     }
 }

@@ -76,7 +76,7 @@ struct ServeCommand: AsyncParsableCommand {
             // certificates.
             tasks.addTask { await Self.heed(stage, log.levels, logger) }
             defer { tasks.cancelAll() }
-            if try await !stage.run() { logger.notice("ended before it had the store") }
+            if try await !stage.run() { logger.notice("the relay ended before it had the store") }
         }
     }
 
@@ -92,7 +92,7 @@ struct ServeCommand: AsyncParsableCommand {
             default: levels.set(nil)
             }
             logger.notice(
-                "took a signal",
+                "the relay received a signal",
                 metadata: ["signal": "\(signal)", "level": "\(levels.standing().level)"])
         }
     }

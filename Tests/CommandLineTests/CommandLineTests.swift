@@ -110,7 +110,7 @@ import Testing
         Refusal(
             "containers list", code: 78,
             "error: no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN; or "
-                + "start belfry dev, which commands of the same user find\n"),
+                + "start belfry dev, which the commands of the same user find by themselves\n"),
         Refusal(
             "containers list --admin-token x --url http://127.0.0.1:1", code: 69,
             "error: no relay answers at http://127.0.0.1:1: "),
@@ -131,10 +131,10 @@ import Testing
         Refusal("deliveries redrive -c c", code: 64, "Error: name deliveries, or give --reason"),
         Refusal(
             "deliveries drop -c c --all --reason BadTopic", code: 64,
-            "Error: --all is for all: leave out deliveries and --reason\n"),
+            "Error: --all means all dead letters: leave out deliveries and --reason\n"),
         Refusal(
             "changes list -c c --admin-token x --shard b", code: 64,
-            "Error: --shard does not fit here: the call goes to the shard of the container\n"),
+            "Error: --shard is not allowed here: the call goes to the shard of the container\n"),
         Refusal("containers set -c c", code: 64, "Error: name a setting to change\n"),
         Refusal(
             "sources set shop -c c --follow off --slot s", code: 64,
@@ -169,8 +169,9 @@ import Testing
         Refusal(
             "trigger create Todo t1 --url localhost:8080/changes/1/c/development/s", code: 78,
             "error: localhost:8080/changes/1/c/development/s is not the URL of a change source, as "
-                + "belfry sources show has it: http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/"
-                + "SOURCE; did you mean http://localhost:8080/changes/1/c/development/s?\n"),
+                + "belfry sources show prints it: "
+                + "http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/SOURCE; did you mean "
+                + "http://localhost:8080/changes/1/c/development/s?\n"),
         Refusal(
             "serve --http-prot 1", code: 78,
             """
@@ -200,7 +201,7 @@ import Testing
             "trigger create Todo t1 --secret x --url http://127.0.0.1:99999/changes/1/c/d/s",
             code: 78,
             "error: http://127.0.0.1:99999/changes/1/c/d/s is not the URL of a change source, as "
-                + "belfry sources show has it: "),
+                + "belfry sources show prints it: "),
         Refusal(
             "serve --backup-s3-endpoint http://127.0.0.1:99999", code: 78,
             """
@@ -218,26 +219,28 @@ import Testing
         Refusal("dev --port 99999", code: 64, "Error: --port must be from 0 to 65535\n"),
         Refusal(
             "trigger create Todo t1", ["BELFRY_SOURCE_URL": ""], code: 78,
-            "error: the URL of the change source is empty: belfry sources show has it, for --url "
-                + "or BELFRY_SOURCE_URL\n"),
+            "error: the URL of the change source is empty: give the one that belfry sources show "
+                + "prints, with --url or BELFRY_SOURCE_URL\n"),
         Refusal(
             "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/development/s",
             ["BELFRY_SOURCE_SECRET": ""], code: 78,
-            "error: the secret of the change source is empty: it was shown when it was made, "),
+            "error: the secret of the change source is empty: give the one that was shown when it "
+                + "was made, "
+        ),
         // What the client of HTTP would show whole.
         Refusal(
             "overview --admin-token secret\r --url http://127.0.0.1:1", code: 78,
-            "error: the administrative token has a line break: give it without\n"),
+            "error: the administrative token contains a line break: remove it\n"),
         Refusal(
             "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/d/s --secret secret\n",
             code: 78,
-            "error: the secret of the change source has a line break: give it without, for "
-                + "--secret or BELFRY_SOURCE_SECRET\n"),
+            "error: the secret of the change source contains a line break: give it without one, "
+                + "with --secret or BELFRY_SOURCE_SECRET\n"),
         // Sent as a bearer, it was told that a header is missing.
         Refusal(
             "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/d/s --secret whsec_AAAA",
             code: 78,
-            "error: the secret of the change source begins with whsec_, but is not a whole one: "),
+            "error: the secret of the change source begins with whsec_, but is incomplete: "),
         Refusal(
             "deliveries list -e production", code: 64,
             "Error: --environment needs --container: without one, a list is of all containers"),
@@ -254,7 +257,8 @@ import Testing
         // What is meant for a server may hold a password.
         Refusal(
             "secrets rotate --database postgresql://u:secret@h/d --new-key-file k", code: 64,
-            "Error: a store on PostgreSQL takes another key when a relay starts with it, "),
+            "Error: this command is only for files; for a store on PostgreSQL, start a relay "
+                + "with "),
         // Whoever tries again at 69 would do so for ever.
         Refusal(
             "migrate --database postgresql://u:secret@h/d", code: 78,

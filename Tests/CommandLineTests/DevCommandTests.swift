@@ -75,7 +75,9 @@ import Testing
         let code = await child.ended()
         #expect([0, 1].contains(code))
         if code == 1 {
-            _ = try await errors.line { $0 == "belfry dev: it was ended before it had tried it" }
+            _ = try await errors.line {
+                $0 == "belfry dev: it was ended before it had run the commands"
+            }
         }
         #expect(!output.text.contains("http://127.0.0.1:0"), "\(output.text)")
     }
@@ -209,7 +211,9 @@ import Testing
             #expect(other.code == 1)
             #expect(
                 other.complaint.contains(
-                    "dev.json cannot be read: it is not what belfry dev wrote; with other keys"),
+                    "dev.json cannot be read: its contents are not what belfry dev writes; with "
+                        + "other keys"
+                ),
                 "\(other.complaint)")
         }
         try FileManager.default.removeItem(atPath: file)

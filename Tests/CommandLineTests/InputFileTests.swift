@@ -28,7 +28,7 @@ import Testing
     @Test func `a letter that is no UTF-8 is not made another one`() throws {
         let file = try Folder.make().appending(path: "latin.txt")
         try Data([0x61, 0x0A, 0xE4, 0x0A]).write(to: file)
-        let told = "the file \(file.path) is no text in UTF-8: see its line 2"
+        let told = "the file \(file.path) is not UTF-8 text: see line 2"
         #expect(throws: CommandFailure(.input, told)) { try InputFile(file.path).text() }
         #expect(throws: CommandFailure(.input, told)) { try InputFile(file.path).secret() }
     }
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test func `a file without a name is said to be none`() {
-        let told = "the name of a file is expected, and is empty"
+        let told = "a file name is expected, but it is empty"
         #expect(throws: CommandFailure(.input, told)) { try InputFile("").bytes() }
     }
 

@@ -62,7 +62,7 @@ import Testing
         #expect(await first.end() == 0)
         _ = try await output.line { $0 == "(the relay does not answer; trying again)" }
         let second = try await Self.sandbox(home: home, folder: folder)
-        _ = try await output.line { $0 == "(it answers again)" }
+        _ = try await output.line { $0 == "(the relay answers again)" }
         try await Self.trigger("t2", 1, home: home)
         _ = try await output.line { $0.hasSuffix("change  Todo/t2 (create): fired 0") }
         listener.signal(SIGTERM)
@@ -88,12 +88,12 @@ import Testing
         let second = try await Self.sandbox(home: home, folder: folder)
         try await Self.trigger("after", 1, home: home)
         _ = try await output.line { $0.hasSuffix("create  Todo/after") }
-        _ = try await errors.line { $0 == "(it answers again)" }
+        _ = try await errors.line { $0 == "(the relay answers again)" }
         #expect(await second.end() == 0)
         // One that keeps nothing begins its positions anew.
         let third = try await Self.sandbox(home: home, folder: home.appending(path: "other"))
         _ = try await errors.line {
-            $0 == "(the log ends before what was shown; starting again)"
+            $0 == "(the log now ends before the changes that were shown; starting again)"
         }
         try await Self.trigger("elsewhere", 1, home: home)
         _ = try await output.line { $0.hasSuffix("create  Todo/elsewhere") }
@@ -155,9 +155,9 @@ import Testing
 
     @Test(arguments: [
         (["--database", "x"], "only a running relay"),
-        (["--forward-to", "localhost"], "is not an URL"),
+        (["--forward-to", "localhost"], "is not a URL"),
         (["--forward-to", "localhost:3000/a"], "; did you mean http://localhost:3000/a?"),
-        (["--forward-to", "http://127.0.0.1:99999/"], "is not an URL"),
+        (["--forward-to", "http://127.0.0.1:99999/"], "is not a URL"),
         (["--forward-to", "http://a/", "--only", "match"], "but --only leaves them out"),
         (["--only", "pushes"], "pushes"),
     ]) func `what cannot be meant is refused`(arguments: [String], part: String) async throws {

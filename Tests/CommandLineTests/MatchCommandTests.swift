@@ -122,7 +122,7 @@ import Testing
         ])
         #expect(wrong.code == 64)
         #expect(
-            wrong.complaint.contains("the file \(text) holds no P-256 key in PEM form"),
+            wrong.complaint.contains("the file \(text) contains no P-256 key in PEM form"),
             "\(wrong.complaint)")
     }
 

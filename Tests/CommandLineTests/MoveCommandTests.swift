@@ -57,7 +57,7 @@ struct MoveCommandTests {
         let listed = try await BuiltBelfry.run(list + [url])
         #expect(listed.code == 0 && listed.output.contains("CONTAINER"), "\(listed)")
         let misnamed = try await BuiltBelfry.run(list + [file])
-        #expect(misnamed.code == 78 && misnamed.complaint.contains("which is one store"))
+        #expect(misnamed.code == 78 && misnamed.complaint.contains("which is a single store"))
         let restored = try await BuiltBelfry.run(
             ["restore", "--database", url, "--schema", schema])
         #expect(restored.code == 0, "\(restored)")
@@ -133,9 +133,9 @@ struct MoveCommandTests {
             }
         }
         let sealed = try await BuiltBelfry.run(["migrate", "--reseal", "--database", url])
-        #expect(sealed.code == 64 && sealed.complaint.contains("--reseal is for files"))
+        #expect(sealed.code == 64 && sealed.complaint.contains("--reseal is only for files"))
         let nobody = try await BuiltBelfry.run(["nodes", "--database", url, "--schemas", ","])
-        #expect(nobody.code == 64 && nobody.complaint.contains("names no schema"))
+        #expect(nobody.code == 64 && nobody.complaint.contains("must name at least one schema"))
         let away = try await BuiltBelfry.run(
             ["nodes", "--database", "postgresql://postgres@127.0.0.1:1/none", "--schemas", "a,b"])
         #expect(away.code == 69 && away.output.contains("cannot be reached"), "\(away)")

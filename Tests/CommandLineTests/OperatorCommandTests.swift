@@ -156,7 +156,7 @@ import Testing
             #expect(rotated.value(at: ["verification", "secrets", "1", "secret"]) == "(hidden)")
             let shown = try await shell.run(
                 "sources", "show", "shop", "-c", "iCloud.com.example.Art")
-            for text in ["BELFRY_SOURCE_SECRET", "belfry sources rotate gives another"] {
+            for text in ["BELFRY_SOURCE_SECRET", "belfry sources rotate makes a new one"] {
                 #expect(shown.output.contains(text), "\(text): \(shown.output)")
             }
             let refusals = try await shell.run(
@@ -203,7 +203,7 @@ import Testing
                 "sources", "set", "base", "-c", "iCloud.com.example.Art", "--preset", "appwrite",
                 "--secret-file", file.path)
             #expect(own.output.contains("The secret is the one that its sender made"))
-            #expect(!own.output.contains("rotate gives another"))
+            #expect(!own.output.contains("rotate makes a new one"))
         }
     }
 

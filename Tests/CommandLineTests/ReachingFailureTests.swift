@@ -17,12 +17,12 @@ import Testing
         (
             "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL "
                 + "routines:OPENSSL_internal:WRONG_VERSION_NUMBER]))",
-            "it does not speak TLS: its URL begins with http://"
+            "it does not speak TLS: use a URL that begins with http://"
         ),
         (
             "HTTPClientError.remoteConnectionClosed",
-            "it closed the connection without an answer; the URL of one with TLS begins with "
-                + "https://"
+            "it closed the connection without an answer; if it speaks TLS, use a URL that begins "
+                + "with https://"
         ),
         (
             "connect(descriptor:addr:size:): Connection refused) (errno: 111)",
@@ -44,7 +44,7 @@ import Testing
         let cases: [(any Error, String)] = [
             (
                 HTTPParserError.invalidVersion,
-                "it does not speak HTTP: another program may have the port"
+                "it does not speak HTTP: another program may be using the port"
             ),
             (NIOTooManyBytesError(maxBytes: 1), "its answer is longer than a relay's can be"),
             (HTTPClientError.uncleanShutdown, "unclean shutdown"),

@@ -28,7 +28,7 @@ import Testing
 
     @Test(arguments: [
         ("title", "is not name=value"), ("=1", "is not name=value"),
-        ("a:number=1", "\"number\" is no type; they are string, int64"),
+        ("a:number=1", "\"number\" is not a type; allowed are string, int64"),
         ("a:int64=1.5", "a: \"1.5\" is not a whole number of 64 bits"),
         ("a:location=91,0", "is not a place"), ("a:location=1,2,x", "is not a place"),
         ("a:boolean=yes", "is not true or false"),
@@ -57,7 +57,7 @@ import Testing
             try PostedSource.found(
                 url: nil, secret: nil, flags: (url: "--url", secret: "--secret"), environment)
         }
-        let told = "; \(name) is no setting: did you mean \(meant)?"
+        let told = "; \(name) is not a setting: did you mean \(meant)?"
         #expect(error?.description.hasSuffix(told) == true, "\(error?.description ?? "")")
     }
 
@@ -67,7 +67,7 @@ import Testing
             ["trigger", "create", "Todo", "t1"],
             environment: ["BELFRY_SOURCE_URL": url, "BELFRY_SOURCE_SECRET": "x"])
         #expect(posted.code == 69)
-        #expect(posted.complaint.contains("; BELFRY_SOURCE_URL names it, so that no belfry dev"))
+        #expect(posted.complaint.contains("; BELFRY_SOURCE_URL names it, so belfry dev"))
         let named = try await BuiltBelfry.run(
             ["trigger", "create", "Todo", "t1", "--url", url, "--secret", "x"])
         #expect(named.code == 69)

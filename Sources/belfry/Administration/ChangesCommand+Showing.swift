@@ -172,7 +172,7 @@ extension ChangesCommand {
             defer { progress = known }
             try await options.withClient { client in
                 if known.isLost, let last = known.last, try await ends(client, before: last) {
-                    note("the log ends before what was shown; starting again")
+                    note("the log now ends before the changes that were shown; starting again")
                     known.place = nil
                 }
                 if known.place == nil {
@@ -183,7 +183,7 @@ extension ChangesCommand {
                     let step = try await goOn(client, after: place)
                     known.place = step.place
                     known.last = step.last ?? known.last
-                    if known.isLost { note("it answers again") }
+                    if known.isLost { note("the relay answers again") }
                     known.isLost = false
                     try await Task.sleep(for: Self.pause)
                 }

@@ -33,7 +33,8 @@ struct ContainersCommand: AsyncParsableCommand {
             let columns = (call.list?.columns ?? []) + [.init("shard", "shard")]
             // Without this remark, it would look as if these containers had no settings.
             let remark =
-                "Of a container in another shard, only the name is known: ask it with --shard."
+                "Of a container in another shard, only the name is shown; for the rest, use "
+                + "--shard."
             return CommandOutput(
                 .object(object),
                 .table(AdministrationCall.List(member: "containers", columns: columns)),
@@ -54,7 +55,8 @@ struct ContainersCommand: AsyncParsableCommand {
     struct Resume: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "End the halts of a container's deliveries, which then go at once.",
-            discussion: "A halt whose cause is still there comes back with the first push.")
+            discussion: "If the cause of a halt still exists, the halt returns with the first push."
+        )
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
 

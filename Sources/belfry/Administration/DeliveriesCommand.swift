@@ -161,7 +161,7 @@ struct DeadLetterOptions: ParsableArguments {
             throw ValidationError("name deliveries, or give --reason or --all")
         }
         guard !all || ids.isEmpty && reason == nil else {
-            throw ValidationError("--all is for all: leave out deliveries and --reason")
+            throw ValidationError("--all means all dead letters: leave out deliveries and --reason")
         }
     }
 

@@ -23,7 +23,9 @@ struct FollowOptions: ParsableArguments {
     @Option(
         parsing: .singleValue,
         help:
-            "A table of the publication or outbox that is made, as public.orders; may be repeated.")
+            "A table of the publication or outbox that is made, such as public.orders; may be "
+            + "repeated."
+    )
     var tables: [String] = []
     @Flag(
         inversion: .prefixedNo,

@@ -16,14 +16,15 @@ struct MigrateCommand: AsyncParsableCommand {
     @Option(help: "The file, or the URL of a PostgreSQL database.", completion: .file())
     var database: String
     @Option(help: "The schema of a PostgreSQL database (default: belfry).") var schema: String?
-    @Flag(help: "First take the pages as they are, after another program changed the file.")
+    @Flag(help: "First accept the pages as they are, after another program changed the file.")
     var reseal = false
     @Flag(help: "Show JSON.") var json = false
 
     func validate() throws {
         try NamedStore.check(schema, of: database, called: "--schema")
         guard reseal, NamedStore.isServer(database) else { return }
-        throw ValidationError("a store on PostgreSQL has no pages to take; --reseal is for files")
+        throw ValidationError(
+            "--reseal is only for files: a store on PostgreSQL has no pages to accept")
     }
 
     func run() async throws {
@@ -81,7 +82,7 @@ struct OverviewCommand: AsyncParsableCommand {
         }
         if case .integer(let count)? = object["rangeSubscriptions"], count > 0 {
             let subscriptions = Counted.text(count, "subscription")
-            lines.append("Huge fan-outs owe pushes by \(subscriptions) still.")
+            lines.append("Huge fan-outs still owe the pushes of \(subscriptions).")
         }
         if case .integer(let count)? = object["quarantined"], count > 0 {
             lines.append(
@@ -112,7 +113,7 @@ struct OverviewCommand: AsyncParsableCommand {
         var lines: [String] = []
         if case .integer(let difference)? = object["difference"], difference != 0 {
             let deliveries = Counted.text(difference, "delivery", "deliveries")
-            lines.append("The accounts differ by \(deliveries) (belfry check).")
+            lines.append("The accounts of deliveries differ by \(deliveries) (belfry check).")
         }
         if case .integer(let count)? = object["unreadableRows"], count > 0 {
             let rows = Counted.text(count, "row of the store", "rows of the store")

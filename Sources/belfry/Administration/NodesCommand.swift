@@ -31,7 +31,7 @@ struct NodesCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard named == [] else { return }
-        throw ValidationError("--schemas: names no schema")
+        throw ValidationError("--schemas must name at least one schema")
     }
 
     func run() async throws {
@@ -196,8 +196,8 @@ private struct NamedSpread {
         let remarks = [
             hindrance.map { "stores are not spread over the machines: \($0)" },
             machine.map {
-                "\($0) should own the store: it is handed over when no relay has come or gone for "
-                    + "10 s, and it was not in the last minute"
+                "\($0) should own the store: it is handed over once no relay has started or ended "
+                    + "for 10 s, at most once a minute"
             },
         ]
         return remarks.compactMap { $0 }.map { CommandOutput.shown(.string($0)) }

@@ -25,7 +25,9 @@ enum SourceOutput {
                 isOfSender(answer)
                     ? "The secret is the one that its sender made: "
                         + "belfry sources rotate … --secret-file FILE sets another."
-                    : "The secret was shown when it was made: belfry sources rotate gives another.")
+                    : "The secret was shown when it was made: belfry sources rotate makes a new "
+                        + "one."
+            )
         }
         if case .string(let setup)? = answer.member(["sender", "setup"]) {
             blocks.append("The sender's side:\n\n\(indented(setup))")

@@ -48,7 +48,7 @@ struct SourcesCommand: AsyncParsableCommand {
             aliases: ["create"])
         @OptionGroup var options: AdministrationOptions
         @OptionGroup var container: UsualContainerOptions
-        @Argument(help: "The source's name, as it stands in the webhook's URL.") var name: String
+        @Argument(help: "The source's name, as in the webhook's URL.") var name: String
 
         @Option(
             help: "The preset: belfry, debezium, supabase, hasura and so on.",

@@ -134,9 +134,8 @@ struct SecretsCommand: AsyncParsableCommand {
         func validate() throws {
             guard NamedStore.isServer(database) else { return }
             throw ValidationError(
-                "a store on PostgreSQL takes another key when a relay starts with it, in "
-                    + "secrets.keyFile, and with the one before in secrets.previousKeyFile; this "
-                    + "command is for files")
+                "this command is only for files; for a store on PostgreSQL, start a relay with the "
+                    + "new key in secrets.keyFile and the previous one in secrets.previousKeyFile")
         }
 
         func run() async throws {

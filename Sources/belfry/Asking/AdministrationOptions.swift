@@ -123,11 +123,13 @@ struct AdministrationOptions: ParsableArguments {
                 .configuration,
                 "no administrative token: give --admin-token, or set BELFRY_ADMIN_TOKEN"
                     + (url == nil && config == nil
-                        ? "; or start belfry dev, which commands of the same user find" : ""))
+                        ? "; or start belfry dev, which the commands of the same user find by "
+                            + "themselves"
+                        : ""))
         }
         guard token.isHeaderValue else {
             throw CommandFailure(
-                .configuration, "the administrative token has a line break: give it without")
+                .configuration, "the administrative token contains a line break: remove it")
         }
         return HTTPTransport(
             url: place.hasSuffix("/") ? String(place.dropLast()) : place, token: token,
@@ -240,7 +242,7 @@ struct AdministrationClient: Sendable {
     static func check(_ shard: String?, of call: AdministrationCall) throws {
         guard shard == nil || call.takesShard else {
             throw ValidationError(
-                "--shard does not fit here: the call goes to the shard of the container")
+                "--shard is not allowed here: the call goes to the shard of the container")
         }
     }
 

@@ -197,7 +197,8 @@ struct FileTransport: AdministrationTransport {
     init(path: String, schema: String?, configuration: RelayConfiguration) throws {
         if let schema, !NamedStore.isServer(path) {
             throw CommandFailure(
-                .configuration, "--shard: \(path) is a file, which is one store; \(schema) is none")
+                .configuration,
+                "--shard \(schema): \(path) is a file, which is a single store without shards")
         }
         do {
             var settings = configuration.store

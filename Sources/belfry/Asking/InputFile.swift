@@ -37,7 +37,7 @@ struct InputFile {
         let line = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
             .firstIndex { String(utf8: $0) == nil }
         throw CommandFailure(
-            .input, "the file \(path) is no text in UTF-8: see its line \((line ?? 0) + 1)")
+            .input, "the file \(path) is not UTF-8 text: see line \((line ?? 0) + 1)")
     }
 
     /// Returns the contents of the file, without a byte order mark.
@@ -78,7 +78,7 @@ struct InputFile {
         if error.isMissingFile {
             // Probably an unset shell variable.
             guard !path.isEmpty else {
-                return CommandFailure(.input, "the name of a file is expected, and is empty")
+                return CommandFailure(.input, "a file name is expected, but it is empty")
             }
             let hint = path.hasPrefix("~") ? "; a shell reads ~ only where a word begins" : ""
             return CommandFailure(.input, "there is no file \(path)\(hint)")

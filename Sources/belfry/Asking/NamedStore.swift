@@ -41,8 +41,8 @@ enum NamedStore: CustomStringConvertible {
     static func requireFile(_ text: String, _ deed: String) throws {
         guard isServer(text) else { return }
         throw ValidationError(
-            "a store on PostgreSQL is \(deed) by PostgreSQL's own means, as pg_basebackup with an "
-                + "archive of its log; this command is for files")
+            "a store on PostgreSQL is \(deed) by PostgreSQL's own means, such as pg_basebackup "
+                + "with an archive of its log; this command is only for files")
     }
 
     /// Refuses a schema that is given for a file by `option`, because it was meant for another

@@ -40,7 +40,7 @@ enum PrivateFile {
         var status = stat()
         guard unsafe stat(file.path, &status) == 0, status.st_uid == geteuid(),
             status.st_mode & 0o077 == 0
-        else { throw Fault("\(file.path) must be readable by this user alone (chmod 600)") }
+        else { throw Fault("\(file.path) must be readable by this user only (chmod 600)") }
         return try JSONDecoder().decode(type, from: data)
     }
 }

@@ -127,7 +127,7 @@ struct ReachingFailure: CustomStringConvertible {
     /// Returns a readable text for an error that has none itself.
     private static func words(for error: any Error) -> String? {
         switch error {
-        case is HTTPParserError: "it does not speak HTTP: another program may have the port"
+        case is HTTPParserError: "it does not speak HTTP: another program may be using the port"
         case is NIOTooManyBytesError: "its answer is longer than a relay's can be"
         case let error as HTTPClientError: error.shortDescription.lowercased()
         default: nil
@@ -159,11 +159,11 @@ struct ReachingFailure: CustomStringConvertible {
                 + "signed it (tls.caFile, BELFRY_TLS_CA_FILE, --ca-file)"
         }
         if text.contains("WRONG_VERSION_NUMBER") {
-            return "it does not speak TLS: its URL begins with http://"
+            return "it does not speak TLS: use a URL that begins with http://"
         }
         if text.contains("remoteConnectionClosed") {
-            return "it closed the connection without an answer; the URL of one with TLS begins "
-                + "with https://"
+            return "it closed the connection without an answer; if it speaks TLS, use a URL that "
+                + "begins with https://"
         }
         if text.contains("connectTimeout") || text.contains("getConnectionFromPoolTimeout") {
             return "connecting to it took too long"

@@ -25,7 +25,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Argument(help: "The backup, or another copy of a relay's file.") var copy: String?
     @Option(help: "Where continuous backups are, instead: file:///FOLDER or s3://BUCKET/PREFIX.")
     var from: String?
-    @Option(help: "The moment to go back to, as 2026-11-25T20:15:00Z (default: the last).")
+    @Option(help: "The moment to go back to, such as 2026-11-25T20:15:00Z (default: the last).")
     var at: String?
     @Option(
         help: "The file to make, or the URL of a database that was brought back.",
@@ -42,9 +42,9 @@ struct RestoreCommand: AsyncParsableCommand {
         if isServer {
             guard copy == nil, from == nil, at == nil, !replace else {
                 throw ValidationError(
-                    "a store on PostgreSQL is restored by PostgreSQL's own means, as pg_basebackup "
-                        + "with an archive of its log; --database with its URL, and nothing else, "
-                        + "gives it an identity of its own then")
+                    "a store on PostgreSQL is restored by PostgreSQL's own means, such as "
+                        + "pg_basebackup with an archive of its log; after that, --database with "
+                        + "its URL, and nothing else, gives it an identity of its own")
             }
             return
         }
@@ -52,7 +52,7 @@ struct RestoreCommand: AsyncParsableCommand {
             throw ValidationError("name a copy, or continuous backups with --from")
         }
         if copy != nil, at != nil {
-            throw ValidationError("--at needs --from: a single copy is of one moment")
+            throw ValidationError("--at needs --from: a single copy has only one moment")
         }
         guard from != nil || config == nil else {
             throw ValidationError("--config needs --from: it says how the backups are reached")
@@ -69,7 +69,7 @@ struct RestoreCommand: AsyncParsableCommand {
         guard let at else { return nil }
         guard let moment = Timestamp(iso8601: at, with: .seconds), moment.isPlausible else {
             throw ValidationError(
-                "--at \"\(at)\" must be a date and time in ISO 8601, as 2026-11-25T20:15:00Z")
+                "--at \"\(at)\" must be a date and time in ISO 8601, such as 2026-11-25T20:15:00Z")
         }
         // Moments are shown in milliseconds, so a copied moment stands for its whole millisecond.
         return moment.nanoseconds % 1_000_000 == 0
@@ -150,16 +150,16 @@ struct RestoreCommand: AsyncParsableCommand {
         }
         let rest =
             outcome.next.map { next in
-                "; left out is what the backup has from \(next.moment.iso8601) on "
-                    + "(position \(next.head) and more)"
+                "; not restored: what the backup has from \(next.moment.iso8601) on (position "
+                    + "\(next.head) and more)"
             } ?? outcome.later.map { later in
-                "; left out is what the backup has from \(later.iso8601) on"
+                "; not restored: what the backup has from \(later.iso8601) on"
             } ?? "; the backup has nothing later"
         let older =
             outcome.passedOver.isEmpty
             ? ""
-            : "; of the copy \(outcome.base.number) and the log since, by which nothing is lost, "
-                + "because \(outcome.passedOver.joined(separator: "; "))"
+            : "; from the older copy \(outcome.base.number) and the log since then, so nothing is "
+                + "lost, because \(outcome.passedOver.joined(separator: "; "))"
         tell(
             "made \(database) of \(destination.place): the log up to \(report.head), as it was at "
                 + "\(outcome.mark.moment.iso8601), sound\(rest)\(older)", members)

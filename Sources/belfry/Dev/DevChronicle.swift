@@ -32,7 +32,7 @@ struct DevChronicle: Sendable {
             if missed > 0 {
                 let changes = Counted.text(
                     missed, "change in between is", "changes in between are")
-                StandardStreams.say("(\(changes) not told)")
+                StandardStreams.say("(\(changes) not shown)")
             }
         }
     }

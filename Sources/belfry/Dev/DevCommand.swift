@@ -175,7 +175,7 @@ struct DevCommand: AsyncParsableCommand {
         await gateway.stop()
     }
 
-    private static let untried = DevFailure("it was ended before it had tried it")
+    private static let untried = DevFailure("it was ended before it had run the commands")
 
     /// What has ended.
     private enum Ending {

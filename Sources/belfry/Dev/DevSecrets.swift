@@ -51,7 +51,8 @@ struct DevSecrets: Codable, Sendable {
         } catch {
             if error.isMissingFile { return try DevSecrets(world: world).kept(at: file) }
             let reason =
-                error is DecodingError ? "it is not what belfry dev wrote" : error.systemReason
+                error is DecodingError
+                ? "its contents are not what belfry dev writes" : error.systemReason
             throw DevFailure(
                 "\(file.path) cannot be read: \(reason); remove that file to begin with new keys")
         }

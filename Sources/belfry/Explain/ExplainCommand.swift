@@ -46,7 +46,7 @@ struct ExplainCommand: AsyncParsableCommand {
                     + "--subscription")
         }
         if record != nil, Self.parts(of: record) == nil {
-            throw ValidationError("--record: a type and a name are expected, as Todo/t1")
+            throw ValidationError("--record: a type and a name are expected, such as Todo/t1")
         }
     }
 

@@ -26,7 +26,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
             The command posts every committed transaction to a change source with the preset \
             "postgres", and tells the server so only when the relay has it. A password comes from \
             the file that PGPASSFILE names, or from PGPASSWORD. A relay can do the same by itself: \
-            belfry sources set --follow. docs/postgresql.md tells all.
+            belfry sources set --follow. Details are in docs/postgresql.md.
 
               belfry follow postgres --url postgresql://belfry@db/shop --make \
             --tables public.orders --source-url https://relay/changes/1/… --secret-file secret
@@ -50,15 +50,15 @@ struct FollowPostgresCommand: AsyncParsableCommand {
     var drop = false
     @Option(
         help: """
-            A table of the publication or outbox that is made, as public.orders; may be repeated. \
-            Without it, a publication has all tables.
+            A table of the publication or outbox that is made, such as public.orders; may be \
+            repeated. Without it, a publication has all tables.
             """)
     var tables: [String] = []
     @Flag(help: "When a slot or outbox is made, leave out the rows that are there already.")
     var withoutSnapshot = false
     @Option(
         help: """
-            The URL of the change source, as belfry sources show has it (default: \
+            The URL of the change source, as belfry sources show prints it (default: \
             BELFRY_SOURCE_URL, or belfry dev).
             """)
     var sourceUrl: String?
@@ -95,7 +95,7 @@ struct FollowPostgresCommand: AsyncParsableCommand {
         guard !drop || outbox else { throw ValidationError("--drop needs --outbox") }
         guard !outbox || drop || !(make || printSql) || !tables.isEmpty else {
             throw ValidationError(
-                "--outbox needs --tables: an outbox is of the tables that you name")
+                "--outbox needs --tables: an outbox is made for the tables that you name")
         }
         guard printSql || url != nil else { throw ValidationError("--url is required") }
         guard warnMegabytes < 1 << 40 else {

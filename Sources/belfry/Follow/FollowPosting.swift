@@ -91,7 +91,7 @@ struct FollowPosting: Sendable {
             if case .not = answer.rows { return answer.rows }
             guard Self.isUnfinished(answer.body) else { return .taken }
         }
-        return .not(.relayUnreachable("it is ending"))
+        return .not(.relayUnreachable("the command is ending"))
     }
 
     /// Whether an answer says that there is more to delete, and that it is to be asked again.

@@ -43,7 +43,8 @@ struct ListenCommand: AsyncParsableCommand {
 
     func validate() throws {
         if options.database != nil {
-            throw ValidationError("--database does not fit here: events come from a running relay")
+            throw ValidationError(
+                "--database is not allowed here: events come from a running relay")
         }
         if forwardTo != nil, !only.isEmpty, !only.contains(.push) {
             throw ValidationError(
@@ -95,7 +96,7 @@ struct ListenCommand: AsyncParsableCommand {
                 let isFirst = known.after == nil
                 known.after = try reader.string("after")
                 if isFirst { note("listening to \(name)/\(place.environment)") }
-                if known.isLost { note("it answers again") }
+                if known.isLost { note("the relay answers again") }
                 known.isLost = false
                 tellMissed(reader)
                 guard case .array(let events)? = reader.value("events") else { continue }
@@ -116,7 +117,7 @@ struct ListenCommand: AsyncParsableCommand {
             note("the relay was restarted; events before that may be missing")
         }
         if case .integer(let missed)? = reader.value("missed"), missed > 0 {
-            note("\(missed) events went by too fast, and are not shown")
+            note("\(missed) events came too fast and are not shown")
         }
     }
 
@@ -186,14 +187,14 @@ struct EventLine {
         switch member("outcome") {
         case "stale": "fired nothing; a newer version of it was applied before"
         case "snapshot": "fired nothing; it is a row of a snapshot"
-        case "setAside": "set aside, it cannot be worked"
+        case "setAside": "set aside; it cannot be processed"
         default: "fired \(event["fired"]?.text ?? "0")"
         }
     }
 
     private var leftOut: String {
         guard event["leftOut"] != nil else { return "" }
-        return "; not notified, because it was made there: \(member("leftOut"))"
+        return "; not notified, because the change was made there: \(member("leftOut"))"
     }
 
     /// The text that the notification shows.

@@ -34,7 +34,7 @@ struct PushForwarding: Sendable {
     static func url(_ text: String) throws -> String {
         guard URL(string: text)?.isCallable == true else {
             throw ValidationError(
-                "--forward-to: \"\(text)\" is not an URL, as http://localhost:3000/pushes"
+                "--forward-to: \"\(text)\" is not a URL such as http://localhost:3000/pushes"
                     + text.meantURL)
         }
         return text

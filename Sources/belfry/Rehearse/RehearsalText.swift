@@ -125,8 +125,9 @@ struct RehearsalText {
         let among = shown(near.value("among"))
         let sentence =
             among == "1"
-            ? "The last that did not fire it did not by one comparison:"
-            : "Of the last \(among) that did not fire it, \(count) did not by one comparison:"
+            ? "The last change that did not fire it missed by a single comparison:"
+            : "Of the last \(among) changes that did not fire it, \(count) missed by a single "
+                + "comparison:"
         return ["\(sentence)\n" + lines.joined(separator: "\n")]
     }
 

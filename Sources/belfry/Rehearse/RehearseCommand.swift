@@ -31,12 +31,13 @@ struct RehearseCommand: AsyncParsableCommand {
     @Argument(help: "The condition of a draft, as NSPredicate text.") var condition: String?
     @Option(
         help: ArgumentHelp(
-            "Changes to judge in place of a relay's, one a line as the preset belfry takes them.",
+            "A file of changes to judge instead of a relay's, one a line in the preset belfry's "
+                + "form.",
             valueName: "FILE.ndjson"), completion: .file())
     var file: String?
     @Option(
         help: ArgumentHelp(
-            "The same, judged by the relay: with the schema, the devices and the saved "
+            "Like --file, but judged by the relay: with the schema, the devices and the saved "
                 + "subscriptions of the container.",
             valueName: "FILE.ndjson"))
     var upload: String?
@@ -45,7 +46,7 @@ struct RehearseCommand: AsyncParsableCommand {
     var on: [String] = []
     @Option(help: "Which updates fire: matches, entered, left or stayed.") var firesWhen: String?
     @Option(help: "How many changes to look at (default: 10000).") var changes: Int?
-    @Option(help: "Changes from this moment on, as 2026-11-23T17:00:00Z.") var since: String?
+    @Option(help: "Changes from this moment on, such as 2026-11-23T17:00:00Z.") var since: String?
     @Option(help: "Changes before this moment.") var until: String?
     @Option(help: "Changes after this position of the log.") var after: UInt64?
     @Option(help: "Changes before this position of the log.") var before: UInt64?
@@ -99,7 +100,9 @@ struct RehearseCommand: AsyncParsableCommand {
             let answer = JSONValue.object(pages.answer)
             let remark =
                 pages.isIndivisible && pages.lookedAt < wanted
-                ? "What fires once is compared in one call: nothing earlier was looked at." : nil
+                ? "A subscription that fires once is compared in one call: nothing earlier was "
+                    + "looked at."
+                : nil
             return CommandOutput(
                 answer, .text(try RehearsalText(answer).text), remark: remark)
         }
@@ -140,7 +143,8 @@ struct RehearseCommand: AsyncParsableCommand {
             let environment = ContainerEnvironment(rawValue: place.environment)
         else {
             throw CommandFailure(
-                .input, "--user, --scope, --container or --environment is not a name of one")
+                .input,
+                "--user, --scope, --container or --environment has a value that is not allowed")
         }
         do {
             var rehearsal = try FileRehearsal(

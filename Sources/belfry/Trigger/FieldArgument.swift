@@ -44,7 +44,7 @@ struct FieldArgument: Sendable, Hashable {
         let word = String(decoding: left[(colon + 1)...], as: UTF8.self)
         guard let kind = Kind(rawValue: word.lowercased()) else {
             throw FieldArgumentError(
-                "\(name): \"\(word)\" is no type; they are \(Self.words)")
+                "\(name): \"\(word)\" is not a type; allowed are \(Self.words)")
         }
         self.value = try Self.read(value, as: kind, name: name)
     }
@@ -127,7 +127,7 @@ extension FieldArgument.Kind {
         case .int64: "a whole number of 64 bits"
         case .double: "a number"
         case .boolean: "true or false"
-        case .timestamp: "a moment, as 2026-11-23T12:00:00Z or in milliseconds since 1970"
+        case .timestamp: "a moment, such as 2026-11-23T12:00:00Z, or in milliseconds since 1970"
         case .reference: "the name of a record"
         case .location: "a place, as latitude,longitude"
         case .bytes: "Base64"

@@ -21,27 +21,27 @@ struct PostedSource: Sendable {
         if named?.isEmpty == true {
             throw CommandFailure(
                 .configuration,
-                "the URL of the change source is empty: belfry sources show has it, for "
-                    + "\(flags.url) or BELFRY_SOURCE_URL")
+                "the URL of the change source is empty: give the one that belfry sources show "
+                    + "prints, with \(flags.url) or BELFRY_SOURCE_URL")
         }
         if secret?.isEmpty == true {
             throw CommandFailure(
                 .configuration,
-                "the secret of the change source is empty: it was shown when it was made, for "
-                    + "\(flags.secret) or BELFRY_SOURCE_SECRET; belfry sources rotate gives "
-                    + "another")
+                "the secret of the change source is empty: give the one that was shown when it was "
+                    + "made, with \(flags.secret) or BELFRY_SOURCE_SECRET; belfry sources rotate "
+                    + "makes a new one")
         }
         if secret?.isHeaderValue == false {
             throw CommandFailure(
                 .configuration,
-                "the secret of the change source has a line break: give it without, for "
+                "the secret of the change source contains a line break: give it without one, with "
                     + "\(flags.secret) or BELFRY_SOURCE_SECRET")
         }
         if let secret, secret.hasPrefix("whsec_"), signature(by: secret, of: []) == nil {
             throw CommandFailure(
                 .configuration,
-                "the secret of the change source begins with whsec_, but is not a whole one: give "
-                    + "all of what was shown, for \(flags.secret) or BELFRY_SOURCE_SECRET")
+                "the secret of the change source begins with whsec_, but is incomplete: give all "
+                    + "of what was shown, with \(flags.secret) or BELFRY_SOURCE_SECRET")
         }
         if let named {
             guard let parts = URL(string: named), parts.isCallable,
@@ -49,7 +49,7 @@ struct PostedSource: Sendable {
             else {
                 throw CommandFailure(
                     .configuration,
-                    "\(named) is not the URL of a change source, as belfry sources show has it: "
+                    "\(named) is not the URL of a change source, as belfry sources show prints it: "
                         + "http(s)://HOST/changes/1/CONTAINER/ENVIRONMENT/SOURCE"
                         + (named.contains("/changes/1/") ? named.meantURL : ""))
             }
@@ -78,7 +78,7 @@ struct PostedSource: Sendable {
         let names = ["BELFRY_SOURCE_URL", "BELFRY_SOURCE_SECRET"]
         for name in environment.keys.sorted() where name.hasPrefix("BELFRY_") {
             guard let meant = NearestWord.to(name, among: names), meant != name else { continue }
-            return "; \(name) is no setting: did you mean \(meant)?"
+            return "; \(name) is not a setting: did you mean \(meant)?"
         }
         return ""
     }

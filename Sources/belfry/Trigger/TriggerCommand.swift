@@ -64,7 +64,7 @@ struct TriggerCommand: AsyncParsableCommand {
     func validate() throws {
         if operation == .delete, !field.isEmpty {
             throw ValidationError(
-                "a deleted record has no fields any more: give those before with --before")
+                "a deleted record has no fields: give its former fields with --before")
         }
         if operation == .create, !before.isEmpty {
             throw ValidationError("a created record had no fields before: leave out --before")

@@ -37,7 +37,7 @@ struct TriggerTarget: ParsableArguments {
         // A user may have forgotten that the variable is set for another relay, so errors mention
         // it.
         let isSet = url == nil && environment["BELFRY_SOURCE_URL"] != nil
-        let note = isSet ? "; BELFRY_SOURCE_URL names it, so that no belfry dev is looked for" : ""
+        let note = isSet ? "; BELFRY_SOURCE_URL names it, so belfry dev was not looked for" : ""
         var trust = RelayTrust()
         if let caFile { try trust.add("--ca-file", caFile) }
         var configuration = trust.configurations[0]
