@@ -75,13 +75,14 @@ extension Follower {
         switch endings {
         case .unknown(let fault):
             logger.notice(
-                "the state that stood by is of no use", metadata: ["reason": "\(fault.rawValue)"])
+                "the standby state cannot be used; loading the state anew",
+                metadata: ["reason": "\(fault.rawValue)"])
             state.clear()
             return false
         case .all(let endings):
             endings.forEach { state.apply($0) }
             logger.info(
-                "began with the state that stood by",
+                "started with the standby state",
                 metadata: [
                     "position": "\(place.position)",
                     "devices": .stringConvertible(state.deviceCount),
@@ -213,7 +214,7 @@ extension ShardState {
             try insert(version)
         } catch {
             logger.error(
-                "left out a subscription whose condition cannot be read",
+                "skipped a subscription whose condition cannot be read",
                 metadata: ["serial": "\(version.serial)", "reason": "\(error)"])
             onUnreadable()
         }

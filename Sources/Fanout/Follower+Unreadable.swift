@@ -48,7 +48,7 @@ extension Follower {
         let blamed = dear.blamed { state.subscription($0, of: entry.container)?.owner }
         let named = blamed.map { "\($0)" }.joined(separator: ", ")
         logger.critical(
-            "a change is set aside: its conditions take too many steps",
+            "set a change aside: evaluating its conditions takes too many steps",
             metadata: [
                 "position": "\(entry.position)", "container": "\(entry.container)",
                 "steps": .stringConvertible(dear.steps), "subscriptions": "\(named)",
@@ -64,7 +64,7 @@ extension Follower {
         guard !ended.isEmpty else { return }
         meter.countDisabled(ended.count)
         logger.error(
-            "disabled subscriptions for which changes were set aside again and again",
+            "disabled subscriptions whose conditions caused several changes to be set aside",
             metadata: [
                 "container": "\(entry.container)",
                 "subscriptions": "\(ended.map { "\($0)" }.joined(separator: ", "))",
@@ -73,7 +73,7 @@ extension Follower {
 
     private func warn(of entry: UnreadableEntry) {
         logger.critical(
-            "an entry of the log cannot be read",
+            "cannot read an entry of the log",
             metadata: ["position": "\(entry.position)", "reason": "\(entry.reason)"])
     }
 }

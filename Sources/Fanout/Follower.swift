@@ -92,7 +92,7 @@ package struct Follower: ~Copyable {
         self.rangeThreshold = rangeThreshold
         self.now = now
         patience = StorePatience(clock: clock) { error in
-            logger.error("cannot follow the log yet", metadata: ["reason": "\(error)"])
+            logger.error("cannot read the log; trying again", metadata: ["reason": "\(error)"])
         }
         self.identity = identity
         self.log = log
@@ -241,7 +241,7 @@ package struct Follower: ~Copyable {
         guard let settings = settings(entry.container) else {
             // A container is saved before anything of it is appended, so no user is owed this.
             logger.error(
-                "followed a change of a container without settings",
+                "skipped a change of a container without settings",
                 metadata: ["container": "\(entry.container)", "position": "\(entry.position)"])
             return
         }
@@ -326,7 +326,7 @@ package struct Follower: ~Copyable {
             watch(change, .setAside(reason), entry)
         } catch let dear as DearChange {
             try await setAside(dear, entry)
-            watch(change, .setAside("its conditions take too many steps"), entry)
+            watch(change, .setAside("evaluating its conditions takes too many steps"), entry)
         }
         return nil
     }
@@ -366,7 +366,7 @@ package struct Follower: ~Copyable {
         noteFirings(unreached.map(\.serial), unreached, entry)
         let ranges = ranges(of: serials, entry)
         logger.info(
-            "left a huge fan-out to ranges",
+            "split a huge fan-out into ranges",
             metadata: [
                 "position": "\(entry.position)", "subscriptions": .stringConvertible(serials.count),
             ])

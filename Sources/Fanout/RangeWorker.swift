@@ -49,7 +49,8 @@ package struct RangeWorker: ~Copyable {
         self.logger = logger
         self.now = now
         patience = StorePatience(clock: clock) { error in
-            logger.error("cannot work ranges yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot process fan-out ranges; trying again", metadata: ["reason": "\(error)"])
         }
         self.take = take
     }
@@ -94,7 +95,7 @@ package struct RangeWorker: ~Copyable {
     /// While its row existed, nothing of the log after it could be pruned.
     private func setAside(_ range: FanoutRange, because reason: String) async throws {
         logger.critical(
-            "a range cannot be worked, and is set aside",
+            "set aside a fan-out range that cannot be processed",
             metadata: [
                 "range": "\(range.id)", "position": "\(range.position)", "reason": "\(reason)",
             ])

@@ -73,7 +73,8 @@ package final class StandbyFollower: Sendable {
                 if "\(error)" != last {
                     last = "\(error)"
                     logger.warning(
-                        "cannot follow the store's state for now", metadata: ["reason": "\(error)"])
+                        "cannot follow the store's state; trying again",
+                        metadata: ["reason": "\(error)"])
                 }
             }
             guard (try? await clock.sleep(for: Self.pause)) != nil else { return }
@@ -127,7 +128,7 @@ package final class StandbyFollower: Sendable {
     private func begin(at place: LogPlace, because fault: StateFault?) {
         if let fault {
             logger.notice(
-                "the state that stands by is loaded anew",
+                "loading the standby state anew",
                 metadata: ["reason": "\(fault.rawValue)"])
             meter.countReload()
         }

@@ -33,7 +33,7 @@ import Testing
             var run = try await BuiltBelfry.run(
                 ["explain"] + question, environment: ["HOME": home.path])
             // The gateway's answer may still be on its way.
-            while run.output.contains("has not settled it yet") {
+            while run.output.contains("its delivery is not settled yet") {
                 run = try await BuiltBelfry.run(
                     ["explain"] + question, environment: ["HOME": home.path])
             }

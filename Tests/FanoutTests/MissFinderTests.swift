@@ -95,7 +95,10 @@ import Testing
         change.after?.completeness = .partial
         #expect(
             Self.misses(of: change, Fixtures.subscription("s", where: "b == 2"))
-                == ["it does not show what is compared, but the condition asks for b == 2"])
+                == [
+                    "it does not show the fields that are compared, but the condition asks for b "
+                        + "== 2"
+                ])
     }
 
     @Test func `place, kind of change and readers are asked too`() {
@@ -126,7 +129,7 @@ import Testing
         subscription.firesWhen = .entered
         #expect(
             Self.misses(of: change, subscription)
-                == ["it does not show whether the record matched"])
+                == ["it does not show whether the record matched before"])
         change.before = RecordImage(["a": .integer(1)])
         #expect(
             Self.misses(of: change, subscription)
@@ -144,13 +147,13 @@ import Testing
         #expect(
             Self.misses(of: change, subscription)
                 == [
-                    "it does not show whether the record matched, but the subscription asks for "
-                        + "records that matched before"
+                    "it does not show whether the record matched before, but the subscription "
+                        + "asks for records that matched before"
                 ])
         change.before = RecordImage(["a": .integer(2)])
         subscription.firesWhen = .matches
         subscription.changedKeys = ["b"]
         #expect(
-            Self.misses(of: change, subscription) == ["it does not show another value of b"])
+            Self.misses(of: change, subscription) == ["it does not show a new value of b"])
     }
 }

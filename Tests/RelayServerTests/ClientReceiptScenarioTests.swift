@@ -156,8 +156,8 @@ import Testing
             let says = steps.suffix(2).compactMap { $0.value(at: ["says"])?.string }
             #expect(
                 says.map { $0.prefix { $0 != "," } } == [
-                    "the push that told of it came to the device",
-                    "the push that told of it was opened on the device",
+                    "the digest's push came to the device",
+                    "the digest's push was opened on the device",
                 ], "\(reply.text)")
         }
     }

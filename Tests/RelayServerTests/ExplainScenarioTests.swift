@@ -89,7 +89,7 @@ import Testing
             "readRule", ""),
         Sentence(
             cheap, .change("create", "a1", ["price": 1], adding: ["snapshot": true]), "appended",
-            "Did not fire: the change was a row of a snapshot, and those fire nothing."),
+            "Did not fire: the change was part of a snapshot, and snapshots fire nothing."),
         Sentence(
             updates("firesWhen", "entered"), update(50, 60), "transition",
             "Did not fire: the record already matched before, and the subscription asks for "
@@ -108,12 +108,12 @@ import Testing
                 + "that matched and still match."),
         Sentence(
             updates("firesWhen", "left"), partlyKnown, "transition",
-            "Did not fire: the change does not show all that the condition reads, and the "
-                + "subscription asks for records that cease to match."),
+            "Did not fire: the change does not show all fields that the condition reads, and "
+                + "the subscription asks for records that cease to match."),
         Sentence(
             updates("firesWhen", "stayed"), partlyKnown, "transition",
-            "Did not fire: the change does not show all that the condition reads, and the "
-                + "subscription asks for records that matched and still match."),
+            "Did not fire: the change does not show all fields that the condition reads, and "
+                + "the subscription asks for records that matched and still match."),
         Sentence(
             updates("changedKeys", ["price"]), update(60, 60), "changedKeys",
             "Did not fire: the update did not change price, and the subscription asks for that."),
@@ -281,8 +281,8 @@ import Testing
             #expect(try await sentence(fired, "once").hasPrefix("Fired. "))
             #expect(
                 try await sentence(after, "once").hasPrefix(
-                    "Did not fire: the subscription fires once, and had fired by the change at "
-                        + "position \(fired) ("))
+                    "Did not fire: the subscription fires only once, and it had already fired by "
+                        + "the change at position \(fired) ("))
         }
     }
 

@@ -123,7 +123,7 @@ struct ExplainedHistory {
         verdicts[place] = text("verdict")
         deciding.insert(text("step"))
         if text("sentence").isEmpty { problems.append("\(place): no sentence") }
-        if text("sentence").contains("the walk judged") { problems.append(place) }
+        if text("sentence").contains("the relay's own matching") { problems.append(place) }
         if text("verdict") == "fired" { fired[text("serial"), default: 0] += 1 }
         guard case .array(let devices)? = explanation.value(at: ["devices"]) else {
             if text("verdict") == "fired" { unreached[text("serial"), default: 0] += 1 }

@@ -203,7 +203,8 @@ import Testing
             try await relay.relay.waitUntilSettled(within: .patience)
             let early = try await Self.device(positions[count - 3], relay)
             let sentence = early?.value(at: ["sentence"])?.string ?? ""
-            #expect(sentence.hasPrefix("It is held with others, 3 in all"), "\(sentence)")
+            #expect(
+                sentence.hasPrefix("It is held in a digest of 3 deliveries in all"), "\(sentence)")
             _ = try await Self.update(.query("q"), relay)
             let pushes = try await relay.pushes(2 * (Limits.maximumHeldDeliveries + 1))
             try await relay.waitUntilNothingIsDue()
@@ -321,7 +322,8 @@ import Testing
             #expect(relay.gateway.simulated.pushes.count == 4)
             let held = try await Self.device(positions[4], relay)
             let sentence = held?.value(at: ["sentence"])?.string ?? ""
-            #expect(sentence.hasPrefix("It is held with others, 3 in all"), "\(sentence)")
+            #expect(
+                sentence.hasPrefix("It is held in a digest of 3 deliveries in all"), "\(sentence)")
             #expect(
                 sentence.hasSuffix(": enough pushes for this device in the span."), "\(sentence)")
             // Without the throttle they go, as one.
@@ -392,7 +394,7 @@ import Testing
                 let told =
                     try await Self.device(positions[1], relay)?
                     .value(at: ["sentence"])?.string ?? ""
-                return told.contains("3 in all, by the delivery ")
+                return told.contains("3 deliveries in all, sent by the delivery ")
                     && told.contains("of the change at \(positions[3]), 2")
                     && told.hasSuffix("which was delivered.")
             }

@@ -238,7 +238,7 @@ struct NodeScenarioTests {
             try await pair.second.wait(as: "owner")
             let pushes = try await pair.arrivals(4)
             #expect(Set(pushes.map(\.apnsID)).count == 4)
-            #expect(pair.lines.has("began with the state that stood by"))
+            #expect(pair.lines.has("started with the standby state"))
             let nodes = try RelayStore.nodes(
                 try PostgresPlace(url: try PostgresServer.ofStores().url(), schema: pair.schema))
             #expect(nodes.map(\.name) == ["second"])

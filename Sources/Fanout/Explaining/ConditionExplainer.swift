@@ -148,7 +148,7 @@ struct ConditionExplainer {
             return "the record still matches, and \(asks)"
         }
         guard fits else {
-            return "the change does not show all that the condition reads, and \(asks)"
+            return "the change does not show all fields that the condition reads, and \(asks)"
         }
         return "the record \(matched == true ? "matched" : "did not match") before and "
             + "\(doesMatch ? "matches" : "does not match") after, and \(asks)"

@@ -143,7 +143,7 @@ struct FailedComparison: Sendable, Hashable {
         case .holdsForNothing: "its condition is never true"
         case .noRecord: "it does not show the record, \(asks)"
         case .unevaluable: "the condition cannot be evaluated: \(Self.shortened(asked))"
-        case .unknown: "it does not show what is compared, \(asks)"
+        case .unknown: "it does not show the fields that are compared, \(asks)"
         case .compared(let trace): "\(trace.plainReason(saying: "is", of: fields)), \(asks)"
         }
     }
@@ -157,7 +157,7 @@ struct FailedComparison: Sendable, Hashable {
         case .unevaluable: "the condition cannot be evaluated: \(Self.shortened(asked))"
         case .unknown(let fields):
             "the change does not show "
-                + "\(fields.isEmpty ? "what is compared" : fields.andList), \(asks)"
+                + "\(fields.isEmpty ? "the fields that are compared" : fields.andList), \(asks)"
         case .compared(let trace): "\(trace.plainReason(saying: "was", of: fields)), \(asks)"
         }
     }

@@ -42,8 +42,9 @@ extension Explainer {
         if change.isSnapshot {
             let what =
                 change.operation == .delete
-                ? "the record was only dropped from what is kept, and that fires nothing"
-                : "the change was a row of a snapshot, and those fire nothing"
+                ? "the change only removed the record from the records that the relay keeps, which "
+                    + "fires nothing"
+                : "the change was part of a snapshot, and snapshots fire nothing"
             explanation.fail(.appended, what, facts)
             return nil
         }
@@ -73,11 +74,13 @@ extension Explainer {
         let facts: JSONObject = ["expiresAt": .string(moment.iso8601)]
         guard subscription.kindness.isOver(at: past.appendedAt) else {
             explanation.pass(
-                .expires, "the subscription was to expire \(moment.iso8601Seconds)", facts)
+                .expires,
+                "the subscription had not expired yet; its expiry was \(moment.iso8601Seconds)",
+                facts)
             return true
         }
         explanation.fail(
-            .expires, "the subscription had expired, \(moment.iso8601Seconds)", facts)
+            .expires, "the subscription had expired at \(moment.iso8601Seconds)", facts)
         return false
     }
 
@@ -97,8 +100,9 @@ extension Explainer {
         if past.position <= span.endedFrom {
             explanation.lack(
                 .active,
-                "what had ended by position \(span.endedFrom) was not kept by an earlier "
-                    + "version of the relay")
+                "an earlier version of the relay did not keep subscriptions that ended up to "
+                    + "position \(span.endedFrom)"
+            )
             return
         }
         if let earlier, let ended = earlier.ended {
@@ -106,9 +110,10 @@ extension Explainer {
                 .active,
                 earlier.claimed == nil
                     ? "the subscription had been deleted at \(place(ended))"
-                        + (later.map { ", and was saved anew at \(place($0.version.activation))" }
+                        + (later.map { ", and was saved again at \(place($0.version.activation))" }
                             ?? "")
-                    : "the subscription fires once, and had fired by the change at \(place(ended))",
+                    : "the subscription fires only once, and it had already fired by the change at "
+                        + "\(place(ended))",
                 activeFacts(earlier))
             return
         }

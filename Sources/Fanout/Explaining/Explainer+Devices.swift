@@ -80,7 +80,7 @@ extension Explainer {
             ? explanation.devices.filter { $0.deciding != .registered } : explanation.devices
         guard !told.isEmpty else {
             explanation.sentence =
-                "Fired, and reached nobody: \(owner) had no device registered."
+                "Fired, but reached no device: \(owner) had no device registered."
             return
         }
         let clauses = told.prefix(5).map { device in
@@ -112,7 +112,7 @@ extension Explainer {
             return false
         }
         explained.note(
-            .registered, .passed, "it was registered, since \(place(device.activation))",
+            .registered, .passed, "it had been registered since \(place(device.activation))",
             ["activationPosition": .string(device.activation.description)])
         return true
     }
@@ -125,8 +125,8 @@ extension Explainer {
                 + "the change at \(receipt.ordinal.position)"
         case .takenOver?:
             "its token was registered for another device or user at \(place)"
-        case .renewed?: "it was registered anew at \(place)"
-        case .signedOut?: "it was signed out, or forgotten, at \(place)"
+        case .renewed?: "it was registered again at \(place)"
+        case .signedOut?: "it was signed out or forgotten at \(place)"
         case nil: "it was forgotten at \(place)"
         }
     }
@@ -148,13 +148,15 @@ extension Explainer {
         if isOrigin {
             let says =
                 subscription.suppress == .user
-                ? "its user made the change, and the subscription is not told of those"
+                ? "its user made the change, and the subscription suppresses pushes for its own "
+                    + "user's changes"
                 : "it made the change"
             explained.note(.origin, .failed, says, facts)
             explained.end(.leftOut, .origin, says)
         } else {
             let says =
-                "the push shows nothing, and another subscription's had been composed for it"
+                "the push shows nothing to the user, and a push of another subscription was "
+                + "already composed for the device"
             explained.note(.origin, .passed, "it did not make the change", facts)
             explained.note(.merged, .failed, says)
             explained.end(.leftOut, .merged, says)
@@ -185,12 +187,12 @@ extension Explainer {
         var payload = try? JSONValue(stored: push.payload)
         var says = "a push was composed for it"
         if let count = sent?.delivery.standsFor, count > 1 {
-            says += ", for \(count) in all that are told together"
+            says += ", which stands for \(count) deliveries in all"
             details["standsFor"] = .integer(count)
         }
         if kept == nil, owed.delivery.badge != nil {
             payload = payload.map(Self.withoutBadge)
-            says += "; the number on the icon is not kept"
+            says += "; the badge number is not kept"
         }
         if !pruned.isEmpty {
             details["leftOut"] = .array(pruned.map { .string($0) })
@@ -260,7 +262,7 @@ extension Explainer {
             explained.end(
                 .delivered, .attempt,
                 (newest.map { "delivered, \($0.at.iso8601Seconds)" } ?? "delivered")
-                    + (count.map { ", for \($0) in all" } ?? ""))
+                    + (count.map { ", standing for \($0) deliveries in all" } ?? ""))
         } else if let seen = facts.receipts.last(where: { $0.outcome == .seen }) {
             let says = "told over the device's connection, \(seen.at.iso8601Seconds)"
             explained.note(.held, .passed, says, ["at": .string(seen.at.iso8601)])
@@ -273,11 +275,11 @@ extension Explainer {
                 .delivered, .delivered,
                 "delivered to the device, \(client.deliveredAt.iso8601Seconds)")
         } else if past.position > span.settled || facts.isInRanges {
-            explained.end(.owed, .push, "it is owed the push, and the walk has not settled it yet")
+            explained.end(.owed, .push, "the push is owed, but its delivery is not settled yet")
         } else {
             let says =
                 past.position < span.receiptsFrom
-                ? "its receipts are kept no more\(receiptsAreKept)" : "no receipt of it is kept"
+                ? "its receipts are no longer kept\(receiptsAreKept)" : "there is no receipt of it"
             explained.note(.attempt, .unknown, says)
             explained.end(.cannotTell, .attempt, says)
         }
@@ -315,9 +317,9 @@ extension Explainer {
         case .open(let until, let count, let reason):
             let says =
                 reason == .paused
-                ? "it is held with others, \(count) in all: the subscription is paused; the push "
-                    + "expires \(until.iso8601Seconds)"
-                : "it is held with others, \(count) in all, to be told together "
+                ? "it is held in a digest of \(count) deliveries in all: the subscription is "
+                    + "paused; the push expires \(until.iso8601Seconds)"
+                : "it is held in a digest of \(count) deliveries in all, due "
                     + until.iso8601Seconds + (reason.map { ": \($0.words)" } ?? "")
                     + (facts.isPutOff ? ", after the quiet hours" : "")
             var details: JSONObject = [
@@ -329,9 +331,9 @@ extension Explainer {
         case .closed(let at, let count, let id, let position):
             var says =
                 id == explained.deliveryID
-                ? "it was told for \(count), \(at.iso8601Seconds)"
-                : "it was told with others, \(count) in all, by the delivery \(id) of the change "
-                    + "at \(position), \(at.iso8601Seconds)"
+                ? "its push stood for \(count) deliveries in all, \(at.iso8601Seconds)"
+                : "it was part of a digest of \(count) deliveries in all, sent by the delivery "
+                    + "\(id) of the change at \(position), \(at.iso8601Seconds)"
             if id != explained.deliveryID, let fate = Self.text(ofTeller: facts) {
                 says += ", which \(fate)"
             }
@@ -363,7 +365,7 @@ extension Explainer {
     /// Adds the last steps: what only a client knows.
     private func explainClient(_ facts: DeviceFacts, _ explained: inout ExplainedDevice) {
         guard let client = facts.client else { return }
-        let push = facts.isClientOfTeller ? "the push that told of it" : "it"
+        let push = facts.isClientOfTeller ? "the digest's push" : "it"
         // Without `isThere`, the report does not name the device, and may be about another one.
         func note(_ name: ExplainedStep.Name, _ what: String, _ at: Timestamp, isThere: Bool) {
             let place = isThere ? "the device" : "one of the user's devices"
@@ -382,17 +384,17 @@ extension Explainer {
             explained.note(
                 .fetched, .failed, "it waits to be fetched until \(until.iso8601Seconds)")
         case .expired(let at)?:
-            explained.note(.fetched, .failed, "nobody fetched it before \(at.iso8601Seconds)")
+            explained.note(.fetched, .failed, "it was not fetched before \(at.iso8601Seconds)")
         case .taken(let at)?:
             explained.note(
                 .fetched, .passed,
-                "it was fetched, or gave way to a newer one, \(at.iso8601Seconds)")
+                "it was fetched or replaced by a newer one, \(at.iso8601Seconds)")
         case nil: break
         }
         guard let inbox = facts.inbox else { return }
         explained.note(
             .read, inbox.readAt == nil ? .noted : .passed,
             inbox.readAt.map { "it was marked read in the inbox, \($0.iso8601Seconds)" }
-                ?? "it lies unread in the inbox")
+                ?? "it is unread in the inbox")
     }
 }

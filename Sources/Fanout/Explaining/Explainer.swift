@@ -90,7 +90,7 @@ package struct Explainer: Sendable {
         judged.subscription = subject
         judged.explanation.serial = subject.version.serial
         judged.explanation.pass(
-            .active, "the subscription was active, since \(place(subject.version.activation))",
+            .active, "the subscription had been active since \(place(subject.version.activation))",
             activeFacts(subject))
         guard explainExpiry(subject.version.subscription, &judged.explanation) else {
             return judged
@@ -143,7 +143,7 @@ package struct Explainer: Sendable {
                 by: change, appendedAt: past.appendedAt, isStale: past.isStale,
                 in: past.container)
         } catch {
-            walk.refusal = "its condition takes too many steps"
+            walk.refusal = "evaluating its condition takes too many steps"
             return walk
         }
         walk.fires = fired.contains(subject.version.serial)
@@ -182,7 +182,7 @@ package struct Explainer: Sendable {
         else { return }
         guard walk.fires else {
             // The steps only describe the walk. If they disagree with it, the walk is right.
-            explanation.fail(.predicate, "the walk judged that it does not match")
+            explanation.fail(.predicate, "the relay's own matching says that it does not match")
             return
         }
         explainOnce(subject, &explanation)
@@ -194,18 +194,19 @@ package struct Explainer: Sendable {
         if subject.version.subscription.firesOnce {
             switch subject.claimed {
             case past.position?:
-                explanation.pass(.once, "it fires once, and this is the change that it fired by")
+                explanation.pass(.once, "it fires only once, and it fired by this change")
             case let claim?:
                 explanation.fail(
-                    .once, "it fires once, and is claimed for the change at \(claim)",
+                    .once, "it fires only once, and it fired by the change at position \(claim)",
                     ["claimedBy": .string(claim.description)])
                 return
             case nil where past.position > span.settled:
                 explanation.lack(
-                    .once, "it fires once, and the walk has not come to this change yet")
+                    .once, "it fires only once, and the relay has not processed this change yet")
                 return
             case nil:
-                explanation.fail(.once, "it fires once, and had ended when it was to be claimed")
+                explanation.fail(
+                    .once, "it fires only once, and it ended before it could fire by this change")
                 return
             }
         }
@@ -219,15 +220,16 @@ package struct Explainer: Sendable {
             explanation.fail(
                 .readRule,
                 change.mayRead(subscription.owner)
-                    ? "\(subscription.owner) was let in by this very change, and the subscription "
-                        + "asks about the record as it was before"
+                    ? "\(subscription.owner) got permission to read the record only by this "
+                        + "change, and the subscription also looks at the record before the change"
                     : "\(subscription.owner) may not read the record after this change")
             return false
         }
         explanation.pass(
             .readRule,
             change.readers == nil
-                ? "the change names no readers" : "\(subscription.owner) may read the record")
+                ? "the change does not restrict who may read the record"
+                : "\(subscription.owner) may read the record")
         return true
     }
 
@@ -281,7 +283,8 @@ package struct Explainer: Sendable {
             change.owner != subscription.owner
         {
             return change.owner == nil
-                ? "it is not known whose \(change.database.rawValue) database it was in"
+                ? "the change does not say in whose \(change.database.rawValue) database the "
+                    + "record is"
                 : "it was in another user's \(change.database.rawValue) database"
         }
         return "it was in the \(change.database.rawValue) database, and the subscription asks for "

@@ -86,7 +86,7 @@ package struct MissFinder: Sendable {
         }
         let isKnown = didMatch || rule.isDecided(by: change, .before)
         let narrower = updates(subscription, misses, didMatch: didMatch, isKnown: isKnown)
-        return narrower.isEmpty ? ["it does not show whether the record matched"] : narrower
+        return narrower.isEmpty ? ["it does not show whether the record matched before"] : narrower
     }
 
     /// Returns what an update lacks of `firesWhen` and `changedKeys`.
@@ -94,7 +94,8 @@ package struct MissFinder: Sendable {
         _ subscription: Subscription, _ misses: [String], didMatch: Bool, isKnown: Bool
     ) -> [String] {
         let unmatched =
-            isKnown ? "it did not match before" : "it does not show whether the record matched"
+            isKnown
+            ? "it did not match before" : "it does not show whether the record matched before"
         let asks = "the subscription asks for records that"
         var found: [String]
         switch subscription.firesWhen {
@@ -111,7 +112,7 @@ package struct MissFinder: Sendable {
         }
         let keys = subscription.changedKeys
         if !keys.isEmpty, !keys.contains(where: { change.changes(field: $0) }) {
-            found.append("it does not show another value of \(keys.orList)")
+            found.append("it does not show a new value of \(keys.orList)")
         }
         return found
     }

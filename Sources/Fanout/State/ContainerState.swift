@@ -288,7 +288,7 @@ extension ContainerState {
         subscriptions = try PackedSubscriptions(container: container, image: try next())
         devices = try PackedDevices(container: container, image: try next())
         guard index.statistics.subscriptions == subscriptions.count else {
-            throw ImageDamage("the index is not that of the subscriptions")
+            throw ImageDamage("the index and the subscriptions have different counts")
         }
         for serial in subscriptions.weighty {
             guard let weight = subscriptions.weight(serial),

@@ -98,7 +98,7 @@ struct PackedRecords<Template: Hashable & Sendable>: Sendable {
             places[heap.word(0, of: place)] = place
         }
         guard isSound, places.count == count else {
-            throw ImageDamage("the \(things) do not fit together")
+            throw ImageDamage("the parts of the \(things) do not match")
         }
         return numbers
     }

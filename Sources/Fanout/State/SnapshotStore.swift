@@ -77,7 +77,8 @@ package final class SnapshotStore: Sendable {
     /// as a warning, forgotten and removed. Then `shard` is unchanged, and the result is `nil`.
     func load(_ shard: inout ShardState, upTo mark: LogPosition) async throws -> LogPosition? {
         let patience = StorePatience(clock: clock) { [logger] error in
-            logger.error("cannot look for a snapshot yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot look up the snapshot; trying again", metadata: ["reason": "\(error)"])
         }
         let record = try await patience.attempt { try await store.recordedSnapshot() }
         SnapshotFile.removeAll(
@@ -85,11 +86,11 @@ package final class SnapshotStore: Sendable {
         guard let record else { return nil }
         do {
             guard record.position <= mark else {
-                throw SnapshotFailure("it is ahead of the progress")
+                throw SnapshotFailure("its position is ahead of the progress")
             }
             let path = path(of: record.identity)
             guard let file = try SnapshotFile.Reading(path) else {
-                throw SnapshotFailure("the file is not there")
+                throw SnapshotFailure("its file does not exist")
             }
             try StateImage.load(&shard, from: file, record, store: storeIdentity)
             state.withLock { $0.dueAt = now().advanced(by: settings.interval) }
@@ -247,7 +248,7 @@ package final class SnapshotStore: Sendable {
         SnapshotFile.removeAll(stem: settings.stem, except: written.path)
         meter.show(bytes: SnapshotFile.size(of: written.path), at: written.record.position)
         logger.info(
-            "kept a snapshot",
+            "saved a snapshot",
             metadata: [
                 "position": "\(written.record.position)",
                 "bytes": .stringConvertible(SnapshotFile.size(of: written.path)),
@@ -266,7 +267,7 @@ package final class SnapshotStore: Sendable {
         _ written: (record: SnapshotRecord, path: String), prunedTo pruned: LogPosition
     ) {
         logger.info(
-            "let go of a snapshot: what ended after it is pruned already",
+            "discarded a snapshot: later endings of subscriptions and devices are already pruned",
             metadata: ["position": "\(written.record.position)", "pruned": "\(pruned)"])
         SnapshotFile.removeAll(stem: written.path, except: nil)
         state.withLock { state in

@@ -82,11 +82,13 @@ package struct StateImage: Sendable {
     ) throws {
         guard let first = try file.next(),
             let head = try? JSONDecoder().decode(Head.self, from: Data(first))
-        else { throw ImageDamage("it has no head") }
-        guard head.format == Head.current else { throw ImageDamage("it is of another version") }
+        else { throw ImageDamage("its head is missing or cannot be read") }
+        guard head.format == Head.current else {
+            throw ImageDamage("it was written in another format version")
+        }
         guard head.store == store.description, head.identity == record.identity.description,
             head.position == record.position.rawValue
-        else { throw ImageDamage("it belongs to another store, or is an old one") }
+        else { throw ImageDamage("it belongs to another store or is outdated") }
         var containers: [ContainerKey: ContainerState] = [:]
         for place in head.containers {
             guard let name = ContainerID(rawValue: place.container),
@@ -94,11 +96,15 @@ package struct StateImage: Sendable {
             else { throw ImageDamage("a container has no name") }
             let key = ContainerKey(container: name, environment: environment)
             containers[key] = try ContainerState(container: key, badges: state.badges) {
-                guard let section = try file.next() else { throw ImageDamage("a part is missing") }
+                guard let section = try file.next() else {
+                    throw ImageDamage("a section is missing")
+                }
                 return section
             }
         }
-        guard try file.next() == nil else { throw ImageDamage("there is a part too many") }
+        guard try file.next() == nil else {
+            throw ImageDamage("it has more sections than its head lists")
+        }
         state.load(
             containers, lastSubscription: head.lastSubscription, lastDevice: head.lastDevice)
     }
