@@ -29,7 +29,7 @@ import Testing
             let halt = try #require(bench.worker.halts.first)
             #expect(halt.scope == .gateway(.development))
             #expect(halt.scope.words == "gateway, development")
-            #expect(halt.reason == "the gateway asks to be left alone: 503 ServiceUnavailable")
+            #expect(halt.reason == "the gateway asks for a pause: 503 ServiceUnavailable")
             #expect(halt.asked?.duration(since: halt.since) == .seconds(86_400))
             #expect(halt.until.duration(since: halt.since) == .seconds(30))
             #expect(bench.metrics["belfry_halts"] == 1)

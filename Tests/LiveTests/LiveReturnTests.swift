@@ -319,7 +319,7 @@ import Testing
             #expect(log.lines == [])
             try await scenario.append(Self.naming(["alice"]))
             try await engine.reachHead()
-            #expect(log.lines == ["live queries begin anew: 1 readers"])
+            #expect(log.lines == ["live queries start over: 1 readers"])
             await engine.disconnect(1)
         }
         listener.client.leave()
@@ -339,7 +339,7 @@ import Testing
                     under: engine.schema(of: Fixtures.container)),
                 by: 1)
         }
-        #expect(log.lines.last == "live queries begin anew: 2 foreign")
+        #expect(log.lines.last == "live queries start over: 2 foreign")
     }
 
     @Test("a query of one change that comes back is told one, and ends")

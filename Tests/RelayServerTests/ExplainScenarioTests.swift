@@ -219,7 +219,8 @@ import Testing
             let reply = try await Self.ask(["subscriptionID": "q"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last 3 changes that it might watch, 1 fired it, and 1 did not by one comparison.",
+                    == "Of the last 3 changes that it might watch, 1 fired it, and 1 did not by "
+                    + "one comparison.",
                 "\(reply.text)")
             #expect(reply["explanations", "0", "missedBy"] == 1)
             #expect(reply["explanations", "1", "verdict"] == "fired")

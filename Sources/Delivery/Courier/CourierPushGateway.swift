@@ -139,7 +139,7 @@ extension PushOutcome {
             self = .refused(
                 GatewayRefusal(
                     status: 410, reason: "Unregistered", reaction: .deadLetter,
-                    explanation: "the user has no such courier any more"))
+                    explanation: "the user no longer has this courier"))
         }
     }
 }
@@ -147,7 +147,7 @@ extension PushOutcome {
 extension CourierDelivery {
     init(_ request: PushRequest) {
         guard let recipient = request.recipient else {
-            preconditionFailure("a push by the courier names its recipient")
+            preconditionFailure("a push of a courier must name its recipient")
         }
         self.init(
             deliveryID: request.deliveryID, position: recipient.position,

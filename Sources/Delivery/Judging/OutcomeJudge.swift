@@ -185,7 +185,7 @@ package struct OutcomeJudge: Sendable {
         let pause = min(wish, Halts.firstTrial)
         return Halt(
             scope: .gateway(environment), until: now.advanced(by: pause), pause: pause,
-            reason: "the gateway asks to be left alone: \(refusal.status) \(refusal.reason)",
+            reason: "the gateway asks for a pause: \(refusal.status) \(refusal.reason)",
             asked: now.advanced(by: wish))
     }
 

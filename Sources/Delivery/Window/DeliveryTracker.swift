@@ -132,7 +132,7 @@ package struct DeliveryTracker: Sendable {
         let ordinal = delivery.delivery.ordinal
         precondition(room > 0, "admitted beyond the window")
         precondition(lastAdmitted.map { $0 < ordinal } ?? true, "admitted out of order")
-        precondition(mark.position < ordinal.position, "admitted what is settled")
+        precondition(mark.position < ordinal.position, "admitted a settled delivery")
         lastAdmitted = ordinal
         return .log(window.admit(delivery, since: now))
     }
@@ -149,7 +149,7 @@ package struct DeliveryTracker: Sendable {
             precondition(last.position < position, "finished out of order")
         } else if position <= mark.position {
             // Deliveries of the entry after it were admitted with it, and are already passed.
-            precondition(position == mark.position && new.isEmpty, "finished what is settled")
+            precondition(position == mark.position && new.isEmpty, "finished a settled entry")
             return
         }
         finished.append(
@@ -161,7 +161,7 @@ package struct DeliveryTracker: Sendable {
     /// Until ``makeUp(_:)`` the progress stays before it, whatever is admitted and settled after
     /// it.
     package mutating func putOff(_ position: LogPosition) {
-        precondition(mark.position < position, "put off what is settled")
+        precondition(mark.position < position, "put off a settled entry")
         gates[position] = window.shut()
         finish(position)
     }
@@ -170,7 +170,7 @@ package struct DeliveryTracker: Sendable {
     package mutating func makeUp(_ change: MadeUpChange) {
         guard let gate = gates.removeValue(forKey: change.position),
             let index = finished.firstIndex(where: { $0.position == change.position })
-        else { preconditionFailure("made up what was not put off") }
+        else { preconditionFailure("made up an entry that was not put off") }
         finished[index].ranges = change.ranges
         finished[index].badges = change.badges
         window.open(gate: gate)
@@ -334,7 +334,7 @@ package struct DeliveryTracker: Sendable {
     /// Notes that the last step is durable.
     package mutating func stepRecorded() {
         guard let step = stepOnItsWay else {
-            preconditionFailure("recorded a step that nobody took")
+            preconditionFailure("recorded a step that was not taken")
         }
         mark = step.to
         stepOnItsWay = nil

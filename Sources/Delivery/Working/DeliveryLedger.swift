@@ -140,7 +140,7 @@ package final class DeliveryLedger: Sendable {
         case .showHalts: showHalts()
         case .showProgress(let mark, let inFlight): meter.show(mark, inFlight: inFlight)
         case .wake(let waiter): signals[waiter].raise()
-        case .tellEndOfHalt: logger.info("deliveries go on")
+        case .tellEndOfHalt: logger.info("resumed deliveries")
         case .tellHalt(let halt, let container):
             logger.warning(
                 "paused deliveries",

@@ -10,7 +10,9 @@ extension DeliveryWorker {
     ///   another process owns it or the store has failed. The relay must stop then.
     package func run() async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
-            logger.error("cannot look what waits yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot read the waiting deliveries; trying again", metadata: ["reason": "\(error)"]
+            )
         }
         let waiting = try await patience.attempt {
             try await progress.collapsingRetries(limit: CollapseMemory.limit)
@@ -57,7 +59,8 @@ extension DeliveryWorker {
     /// While the disk is full it waits for room, because nothing may be lost.
     private func record(_ step: SettledStep, within bound: Duration?) async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
-            logger.error("cannot record the progress yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot record the progress; trying again", metadata: ["reason": "\(error)"])
         }
         try await patience.attempt(within: bound) {
             CrashPoint.settle.reach()
@@ -73,7 +76,8 @@ extension DeliveryWorker {
 
     private func sendRetries() async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
-            logger.error("cannot look for what is due yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot read the due deliveries; trying again", metadata: ["reason": "\(error)"])
         }
         while !Task.isCancelled {
             // A store on a server may be away for a while, so the relay tries again.
@@ -191,7 +195,8 @@ extension DeliveryWorker {
         guard let presence = ledger.presence else { return try await waitForever() }
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
             logger.error(
-                "cannot release what waited for connections", metadata: ["reason": "\(error)"])
+                "cannot release deliveries that waited for connections; trying again",
+                metadata: ["reason": "\(error)"])
         }
         while true {
             let decided = await presence.decided()
@@ -210,7 +215,9 @@ extension DeliveryWorker {
     /// withdrawn or have expired.
     private func watchHalts() async throws {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
-            logger.error("cannot look what is halted yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot check which halts have waiting deliveries; trying again",
+                metadata: ["reason": "\(error)"])
         }
         while !Task.isCancelled {
             try await clock.sleep(for: Halts.idleTime)

@@ -148,7 +148,9 @@ package final class DeliveryWorker: Sendable {
         _ deliveries: ArraySlice<OwedDelivery>
     ) async throws -> [DeliveryID: Withdrawal] {
         let patience = StorePatience(clock: clock) { [logger = ledger.logger] error in
-            logger.error("cannot look what may be sent yet", metadata: ["reason": "\(error)"])
+            logger.error(
+                "cannot check which deliveries may be sent; trying again",
+                metadata: ["reason": "\(error)"])
         }
         return try await patience.attempt {
             try await learnThrottles(of: deliveries)

@@ -101,8 +101,7 @@ extension Explainer {
             explanation.lack(
                 .active,
                 "an earlier version of the relay did not keep subscriptions that ended up to "
-                    + "position \(span.endedFrom)"
-            )
+                    + "position \(span.endedFrom)")
             return
         }
         if let earlier, let ended = earlier.ended {

@@ -14,7 +14,7 @@ extension ReasonTable {
         broken(400, "MissingDeviceToken", "the path names no device token"),
         broken(400, "MissingTopic", "the topic is missing"),
         broken(400, "PayloadEmpty", "the payload is empty"),
-        broken(404, "BadPath", "the path is not the one for pushes"),
+        broken(404, "BadPath", "the path is not the path for pushes"),
         broken(405, "MethodNotAllowed", "the method is not POST"),
         broken(413, "PayloadTooLarge", "the payload is larger than 4096 bytes"),
         .init(
@@ -73,13 +73,13 @@ extension ReasonTable {
 
     private static let faults: [ReasonRow] = [
         .init(
-            500, "InternalServerError", "the gateway has a fault",
+            500, "InternalServerError", "the gateway had an internal error",
             .retry(after: nil, scope: .delivery)),
         .init(
             503, "ServiceUnavailable", "the gateway is not available",
             .retry(after: nil, scope: .gateway)),
         .init(
-            503, "Shutdown", "this one of the gateway's machines is going away",
+            503, "Shutdown", "this server of the gateway is shutting down",
             .retryOnFreshConnection, .retire),
     ]
 
@@ -100,11 +100,11 @@ extension ReasonTable {
         switch status {
         case 408, 429, 500...599:
             ReasonRow(
-                status, "", "an answer that is not in the table, of a kind that passes",
+                status, "", "an unknown answer that usually means a temporary failure",
                 .retry(after: nil, scope: .gateway), .keep, .alarm)
         default:
             ReasonRow(
-                status, "", "an answer that is not in the table, of a kind that stays",
+                status, "", "an unknown answer that usually means a permanent failure",
                 .deadLetter, .keep, .alarm)
         }
     }

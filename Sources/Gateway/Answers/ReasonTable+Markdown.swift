@@ -2,7 +2,7 @@ extension ReasonTable {
     /// The table in Markdown, as the documentation prints it.
     package var markdown: String {
         let header = [
-            "| status | reason | meaning | reaction | connection | tell somebody |",
+            "| status | reason | meaning | reaction | connection | alarm |",
             "| --- | --- | --- | --- | --- | --- |",
         ]
         let lines = rows.sorted { ($0.status, $0.reason) < ($1.status, $1.reason) }.map { row in

@@ -13,13 +13,13 @@ package enum RetirementCause: String, Sendable, Hashable, CaseIterable {
     /// Nothing was answered for so long that no request waits any longer.
     case silent = "nothing was answered for too long"
     /// An answer asked for another connection (expired token, shutdown, idle timeout …).
-    case refused = "the gateway wants another one"
+    case refused = "the gateway asked for a new connection"
     /// It has served almost as many requests as the gateway lets a connection serve.
-    case spent = "it has served as many as the gateway lets one serve"
+    case spent = "it has served about as many requests as the gateway allows"
     /// It has reached its maximum age.
     ///
     /// A new connection sees new addresses.
-    case aged = "it has lived long enough"
+    case aged = "it has reached its maximum age"
     /// It was not needed.
     case idle = "it was not needed"
     /// Its credential has been replaced.

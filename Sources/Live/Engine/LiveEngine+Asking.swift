@@ -13,7 +13,9 @@ extension LiveEngine {
         let bytes = client.fences.reduce(frame.count) { $0 + $1.count }
         guard client.fences.isEmpty || bytes <= LiveSettings.fenceBytes else {
             throw APIError(
-                .throttled, "too many fences wait for what is read for the client", retryAfter: 1)
+                .throttled,
+                "too many fences wait for results that are still being read for the client",
+                retryAfter: 1)
         }
         clients[number]?.fences.append(frame)
         answerFences(of: number)
@@ -130,7 +132,7 @@ extension LiveEngine {
         try checkRoom(for: [declared], of: client)
         guard client.queries[LiveWaiter.getMark + id] == nil else {
             throw APIError(
-                .exists, "id: a get of this name has not been answered yet",
+                .exists, "id: an earlier get with this id has not been answered yet",
                 details: ["liveError": "duplicateQuery"])
         }
         let container = container(of: client.container)

@@ -221,8 +221,8 @@ extension LiveEngine {
                 return give(
                     up: groups, tableKey, in: container,
                     .tooManyMatches(
-                        "more than \(settings.rowsPerReading) records of \(tableKey.type) are "
-                            + "kept"))
+                        "the relay keeps more than \(settings.rowsPerReading) records of "
+                            + "\(tableKey.type), the most that one result may read"))
             }
             // What was read may be ahead of the position that has been followed to.
             try await reach(try await log.head())

@@ -369,7 +369,7 @@ extension LiveEngine {
         let kind = "\(container) \(reason.rawValue)"
         guard let unlogged = lines.take(kind, at: elapsed()) else { return }
         logger.info(
-            "live queries begin anew",
+            "live queries start over",
             metadata: [
                 "container": "\(container)", "group": "\(group.number)",
                 "queries": "\(queries)", "reason": "\(reason.rawValue)",

@@ -58,15 +58,15 @@ extension LiveEngine {
     ) -> (place: LiveContainer, error: APIError)? {
         if container.memory > settings.memory / 2 {
             let error = APIError.tooManyMatches(
-                "the results of the container's clients have more than "
-                    + "\(settings.memory / 2) bytes in memory")
+                "the results of the container's clients take more than \(settings.memory / 2) "
+                    + "bytes of memory")
             return (container, error)
         }
         guard memory > settings.memory else { return nil }
         let fullest = containers.values.max { $0.memory < $1.memory } ?? container
         let isOther = fullest.memory > 2 * container.memory
         let error = APIError.tooManyMatches(
-            "the results of all clients have more than \(settings.memory) bytes in memory")
+            "the results of all clients take more than \(settings.memory) bytes of memory")
         return (isOther ? fullest : container, error)
     }
 
@@ -100,9 +100,9 @@ extension LiveEngine {
         guard !new.isEmpty, new.reduce(there, { $0 + $1.query.ownBytes }) > most else { return }
         throw APIError(
             .quotaExceeded,
-            "the different queries of one user have at most \(most) bytes, of which each takes "
-                + "2048, its text, and what its condition takes in memory; what was asked for of "
-                + "late counts for a while")
+            "the different queries of one user may take at most \(most) bytes; each counts 2048 "
+                + "bytes, its text and the memory of its condition, and recent queries still count "
+                + "for a while")
     }
 
     /// Ends the results for which a reading has found more than is allowed.
@@ -146,7 +146,7 @@ extension LiveEngine {
             end(
                 group,
                 .tooManyMatches(
-                    "what was read for the container's clients has more than \(most) bytes"),
+                    "the records read for the container's clients take more than \(most) bytes"),
                 in: container)
         }
         return ended

@@ -262,7 +262,7 @@ extension LiveEngine {
             try container.insert(group)
         } catch {
             logger.error(
-                "could not file a live query", metadata: ["reason": "\(error)"])
+                "could not index a live query", metadata: ["reason": "\(error)"])
             return nil
         }
         nextGroup &+= 1

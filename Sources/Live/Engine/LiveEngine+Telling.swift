@@ -115,12 +115,11 @@ extension LiveEngine {
         let isLimited = group.traits.isLimited
         let most = isLimited ? settings.membersPerWindow : settings.recordsPerResult
         if records > most {
-            return .tooManyMatches("more than \(most) records fit")
+            return .tooManyMatches("more than \(most) records match")
         }
         guard !isLimited, bytes > settings.bytesPerResult else { return nil }
         return .tooManyMatches(
-            "the records that fit have more than "
-                + "\(settings.bytesPerResult) bytes")
+            "the matching records take more than \(settings.bytesPerResult) bytes")
     }
 
     /// Asks the indexes of a container about a change.
@@ -200,7 +199,7 @@ extension LiveEngine {
         // Clients that make changes and declare queries again could cause this at any rate.
         if let unlogged = lines.take("\(container.key) dear", at: elapsed()) {
             logger.warning(
-                "ended live queries whose conditions took too much",
+                "ended live queries whose conditions took too many steps",
                 metadata: [
                     "container": "\(container.key)", "groups": .stringConvertible(serials.count),
                     "unloggedBefore": .stringConvertible(unlogged),
@@ -214,7 +213,8 @@ extension LiveEngine {
             end(
                 group,
                 APIError(
-                    .quotaExceeded, "the condition took more steps than one change may take"),
+                    .quotaExceeded,
+                    "evaluating the condition took more steps than are allowed for one change"),
                 in: container)
         }
     }
@@ -312,14 +312,15 @@ extension APIError {
     static var unasked: APIError {
         APIError(
             .tryAgainLater,
-            "other conditions, or the texts of a record, took more than one change may take",
+            "evaluating other conditions, or decoding a record's texts, took more steps than are "
+                + "allowed for one change",
             retryAfter: 1)
     }
 
-    /// Returns the error of a query for which more records fit than can be shown.
+    /// Returns the error of a query for which more records match than can be shown.
     static func tooManyMatches(_ reason: String) -> APIError {
         APIError(
-            .quotaExceeded, "\(reason); ask for fewer by the condition, or with a limit",
+            .quotaExceeded, "\(reason); narrow the condition or set a limit",
             details: ["liveError": "tooManyMatches"])
     }
 }

@@ -90,7 +90,8 @@ package actor LiveEngine {
         self.logger = logger
         patience = StorePatience(clock: clock) { error in
             logger.error(
-                "cannot follow the log for live clients yet", metadata: ["reason": "\(error)"])
+                "cannot follow the log for live clients; trying again",
+                metadata: ["reason": "\(error)"])
         }
     }
 
@@ -124,7 +125,9 @@ package actor LiveEngine {
                 if let first = entries.first?.position, first > last.next {
                     try await work(held[...])
                     held = []
-                    end(containers, because: "the log was pruned before it was followed")
+                    end(
+                        containers,
+                        because: "the log was pruned before it was read for live clients")
                     advancePast(LogPosition(first.rawValue - 1))
                 }
                 held += entries
@@ -234,7 +237,7 @@ package actor LiveEngine {
                 group,
                 APIError(
                     .quotaExceeded,
-                    "one change is told to the user's queries in forms that have more than "
+                    "the frames of one change for the user's queries take more than "
                         + "\(settings.bytesPerChange) bytes"), in: container)
         }
     }
