@@ -238,7 +238,7 @@ class Campaign {
   async signingIn() {
     await this.tab.go(this.address("deliveries"));
     await this.signIn("not the token");
-    await this.tab.says("it is another one");
+    await this.tab.says("it is not a token of this relay");
     await this.signIn("a token out of a chat\u200b");
     await this.tab.says("A token is sent as ASCII");
     await this.signIn(adminToken);
@@ -695,7 +695,7 @@ class Campaign {
     await this.signIn(adminToken);
     await this.tab.sees("the page", "document.querySelector('main h1')?.textContent === 'Deliveries'");
     const foreign = await fetch(`${this.relay.admin}${this.relay.base}/deadLetters/drop`, { method: "POST", headers: { Cookie: `${cookie.name}=${cookie.value}`, Origin: "http://elsewhere.example" }, body: "{}" });
-    this.equal("a call from another site's page", [foreign.status, (await foreign.json()).reason], [403, "a session is for the console's own pages, and this is another"]);
+    this.equal("a call from another site's page", [foreign.status, (await foreign.json()).reason], [403, "sessions are only for the console's own pages, and this request comes from another page"]);
     // What the browser kept of a page is not shown to whoever comes back after its session ended in another tab.
     await this.tab.says("anns-phone");
     // Nor is a secret that was shown once.

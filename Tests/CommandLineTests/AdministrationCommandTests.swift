@@ -21,8 +21,9 @@ import Testing
         #expect(again.code == 1)
         #expect(
             again.complaint
-                == "error: the container iCloud.com.example.Art/development exists; change it with "
-                + "PATCH, as belfry containers set does\n")
+                == "error: the container iCloud.com.example.Art/development already exists; change "
+                + "it "
+                + "with PATCH (belfry containers set)\n")
         let key = try await BuiltBelfry.run(
             ["keys", "create", "--kind", "apiToken"] + Self.container + file)
         #expect(try key.member("secret") != nil, "\(key.complaint)")

@@ -182,7 +182,7 @@ import Testing
             try await shell.json("keys", "revoke", "-c", "iCloud.com.example.Art", id)
             let again = try await shell.run("keys", "revoke", "-c", "iCloud.com.example.Art", id)
             #expect(again.code == 1)
-            #expect(again.complaint == "error: there is no live key \"\(id)\"\n")
+            #expect(again.complaint == "error: there is no active key \"\(id)\"\n")
 
             let source = try await shell.run(
                 "sources", "set", "shop", "-c", "iCloud.com.example.Art", "--preset", "debezium")

@@ -229,8 +229,8 @@ import Testing
                 return try await relay.admin(.patch, Self.container, body.text)["warnings"]
             }
             let both =
-                "userTokens: without issuer and audience a token counts that the identity provider "
-                + "issued to another application"
+                "userTokens: without issuer and audience, the relay also accepts tokens that the "
+                + "identity provider issued to other applications"
             #expect(try await set([:]) == [.string(both)])
             let one = try await set(["issuer": "https://id.example"])
             #expect(one == [.string(both.replacing("issuer and audience", with: "audience"))])

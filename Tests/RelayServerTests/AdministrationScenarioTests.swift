@@ -55,7 +55,7 @@ import Testing
         ),
         (
             #"{"topics":["com.example.Art","courier"]}"#,
-            "topics[1]: \"courier\" is the relay's own, for devices that fetch; give the "
+            "topics[1]: \"courier\" is reserved for devices of web couriers; give the "
                 + "application's bundle ID"
         ),
         (
@@ -64,8 +64,8 @@ import Testing
         ),
         (
             #"{"apns":{"certificate":"MIID"}}"#,
-            "apns.certificate: must be a file that can be read: this one is damaged, or its cipher "
-                + "is not known"
+            "apns.certificate: cannot be read: the file is damaged, or it is encrypted with an "
+                + "unsupported cipher"
         ),
         (
             #"{"userTokens":{"sharedSecret":"short"}}"#,

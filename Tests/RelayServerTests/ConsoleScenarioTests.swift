@@ -91,7 +91,7 @@ import Testing
             #expect(head.status == 200 && head.text.isEmpty)
             let missing = try await relay.call(.get, "/console/none.js")
             #expect(missing.status == 404)
-            #expect(missing["reason"] == "there is no file \"none.js\" of the console")
+            #expect(missing["reason"] == "the console has no file \"none.js\"")
             #expect(try await relay.call(.get, "/console/users/a.b").status == 404)
         }
     }
@@ -173,7 +173,7 @@ import Testing
             #expect(browser["service"] == "belfry")
             let refused = try await relay.admin(.post, "session")
             #expect(refused.status == 404)
-            #expect(refused["reason"] == "the console is off: console.enabled is off")
+            #expect(refused["reason"] == "the console is switched off (console.enabled)")
         }
     }
 
@@ -207,7 +207,7 @@ import Testing
             #expect(refused.status == 401)
             #expect(
                 refused["reason"]
-                    == "session: it has ended, or the relay was started anew; sign in again")
+                    == "session: it has ended or the relay was restarted; sign in again")
             let audit = try await relay.admin(.get, "audit")
             #expect(audit.json.value(at: ["entries", "0", "method"]) == "DELETE")
             #expect(audit.json.value(at: ["entries", "1", "path"]) == "/admin/1/session")
@@ -256,7 +256,7 @@ import Testing
             let wrong = try await relay.call(
                 .post, "/admin/1/session", headers: ["Authorization": "Bearer guessed"])
             #expect(wrong.status == 401)
-            #expect(wrong["reason"] == "admin token: it is another one")
+            #expect(wrong["reason"] == "admin token: it is not a token of this relay")
             #expect(wrong.headers[.setCookie] == nil)
             let none = try await relay.call(.post, "/admin/1/session")
             #expect(none["reason"] == "admin token: Authorization: Bearer is missing")
@@ -320,7 +320,7 @@ import Testing
             #expect(try await Self.call(relay, .get, "overview", reader).status == 200)
             let refused = try await Self.call(relay, .post, resume, reader)
             #expect(refused.status == 403)
-            #expect(refused["reason"] == "this token may read only")
+            #expect(refused["reason"] == "this token may only read")
             #expect(try await Self.call(relay, .post, resume, keeper).status == 200)
             #expect(try await Self.call(relay, .get, "overview", keeper).status == 403)
             let shown = try await Self.call(relay, .get, "console", keeper)
@@ -336,7 +336,7 @@ import Testing
             }
             let ended = try await Self.call(relay, .post, resume, keeper)
             #expect(ended.status == 401)
-            #expect(ended["reason"] == "session: its token does not count: it was revoked")
+            #expect(ended["reason"] == "session: its token is no longer valid: it was revoked")
             #expect(try await Self.call(relay, .get, "overview", reader).status == 200)
         }
     }

@@ -121,11 +121,14 @@ import Testing
             #expect(first?.value(at: ["deviceID"]) == "phone")
             #expect(try await users("deliveries").count == 6)
             for (path, sentence) in [
-                ("deliveries?user=_bob", "container: is needed beside user and record"),
-                ("\(own)?device=phone", "user: is needed beside subscription and device"),
-                ("\(own)?before=x", "before: \"x\" is no place in this list"),
-                ("\(own)?recordType=A", "record: is needed beside recordType"),
-                ("\(Self.container)/retries?before=1.x", "before: \"x\" is no place in this list"),
+                ("deliveries?user=_bob", "container: is required with user and record"),
+                ("\(own)?device=phone", "user: is required with subscription or device"),
+                ("\(own)?before=x", "before: \"x\" is not a place in this list"),
+                ("\(own)?recordType=A", "record: is required with recordType"),
+                (
+                    "\(Self.container)/retries?before=1.x",
+                    "before: \"x\" is not a place in this list"
+                ),
             ] {
                 let answer = try await relay.admin(.get, path)
                 #expect(answer.status == 400, "\(answer.text)")

@@ -99,7 +99,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("after=x", "after: \"x\" is not what an answer had"),
+        (
+            "after=x",
+            "after: \"x\" is not valid; take the value of \"after\" from an earlier answer"
+        ),
         ("only=pushes", "only: \"pushes\" is unknown; allowed are change, match, push, answer"),
         ("hold=31", "hold: must be 0 to 30 seconds"), ("limit=0", "limit: must be 1 to 1000"),
     ]) func `what cannot be meant is refused`(query: String, reason: String) async throws {

@@ -69,7 +69,7 @@ struct AdministrationNeed: Sendable, Hashable {
     ) throws(AuthenticationRefusal) {
         if administrator.isMain || isOwn { return }
         guard effect == .reads || administrator.mayChange else {
-            throw .notAllowed("this token may read only")
+            throw .notAllowed("this token may only read")
         }
         guard isOfContainer else {
             guard effect == .reads else {
@@ -176,7 +176,7 @@ struct AdministrationAccess: Sendable {
         } catch let error as AuthenticationRefusal {
             sessions.endAll(with: session.token)
             guard case .adminToken(let reason) = error else { throw error }
-            throw AuthenticationRefusal.adminSession("its token does not count: \(reason)")
+            throw AuthenticationRefusal.adminSession("its token is no longer valid: \(reason)")
         }
     }
 
@@ -238,11 +238,11 @@ struct AdministrationAccess: Sendable {
     ) async throws -> Administrator {
         if try AdministrationToken(expected).hasVerifier(verifier) { return .main(verifier) }
         guard let known = try await registry.adminToken(verifier: verifier) else {
-            throw AuthenticationRefusal.adminToken("it is another one")
+            throw AuthenticationRefusal.adminToken("it is not a token of this relay")
         }
         guard known.isLive(at: now) else {
             throw AuthenticationRefusal.adminToken(
-                known.revokedAt == nil ? "it has ended" : "it was revoked")
+                known.revokedAt == nil ? "it has expired" : "it was revoked")
         }
         return Administrator(known)
     }
@@ -299,7 +299,8 @@ struct AdministrationAccess: Sendable {
 
     private func warn(_ error: any Error) {
         logger.warning(
-            "an administrative call is not in the audit log", metadata: ["reason": "\(error)"])
+            "could not write an administrative call to the audit log",
+            metadata: ["reason": "\(error)"])
     }
 }
 

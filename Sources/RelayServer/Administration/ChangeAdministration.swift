@@ -44,7 +44,7 @@ struct ChangeAdministration: AdministrationTable {
         guard request.query["after"] == nil else {
             guard filter == ChangeListFilter() else {
                 throw APIError(
-                    .badRequest, "after: cannot be given together with what narrows the list")
+                    .badRequest, "after: cannot be given together with a filter")
             }
             return try await listAscending(request, of: container)
         }

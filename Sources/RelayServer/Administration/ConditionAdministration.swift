@@ -24,7 +24,7 @@ struct ConditionAdministration: AdministrationTable {
         let settings = try await registry.settings(in: request)
         let body = try AdministrationCall.checkSubscription.body(of: request)
         guard let nobody = UserID(rawValue: "_nobody") else {
-            preconditionFailure("a user ID that is one")
+            preconditionFailure("a valid user ID")
         }
         let owner = SubscriptionOwner(container: settings.key, database: .public, user: nobody)
         let known = try await knowledge.known(

@@ -44,7 +44,7 @@ struct ConsoleAdministration: AdministrationTable {
     private func showSeries(_ request: RelayRequest) async throws -> RelayAnswer {
         guard let series else {
             throw APIError(
-                .badRequest, "no relay is running: only a running relay has a last hour")
+                .badRequest, "no relay is running: only a running relay has data of the last hour")
         }
         let answer = try series.answer(after: request.query["after"])
         var json: JSONObject = [

@@ -88,7 +88,7 @@ struct ContainerAdministration: AdministrationTable {
         guard try await registry.container(key) == nil else {
             throw APIError(
                 .exists,
-                "the container \(key) exists; change it with PATCH, as belfry containers set does")
+                "the container \(key) already exists; change it with PATCH (belfry containers set)")
         }
         let settings = try await certificates.settings(request, of: key) {
             try newSettings(key, request, administrator)
@@ -137,7 +137,8 @@ struct ContainerAdministration: AdministrationTable {
         guard administrator.container != nil else { return }
         for name in ContainerSettings.operatorMembers where body.object[name] != nil {
             throw AuthenticationRefusal.notAllowed(
-                "\(name): this token is for one container, and may not set its bounds")
+                "\(name): a token that is limited to one container may not set the container's "
+                    + "bounds")
         }
     }
 
@@ -182,14 +183,14 @@ extension ContainerSettings {
             .filter { $0.1 == nil }.map(\.0)
         if !missing.isEmpty {
             warnings.append(
-                "userTokens: without \(missing.joined(separator: " and ")) a token counts that the "
-                    + "identity provider issued to another application")
+                "userTokens: without \(missing.joined(separator: " and ")), the relay also accepts "
+                    + "tokens that the identity provider issued to other applications")
         }
         if let member = JSONWebKeySet.secretMember(of: keySet) {
             warnings.append(
-                "userTokens: keySet.\(member) is the secret part of a key, and was shown to "
-                    + "whoever may read these settings: replace that key, and save the public part "
-                    + "alone")
+                "userTokens: keySet.\(member) is the secret part of a key, and everybody who may "
+                    + "read these settings could see it: replace that key, and save only the "
+                    + "public part")
         }
         return warnings
     }
@@ -256,7 +257,7 @@ extension ContainerSettings {
         if let index = topics.firstIndex(of: Device.courierTopic) {
             throw body.failure(
                 "topics[\(index)]",
-                "\"\(Device.courierTopic)\" is the relay's own, for devices that fetch; give the "
+                "\"\(Device.courierTopic)\" is reserved for devices of web couriers; give the "
                     + "application's bundle ID")
         }
     }
@@ -371,9 +372,9 @@ extension UserTokenSettings {
         if let member = JSONWebKeySet.secretMember(of: text) {
             throw reader.failure(
                 "keySet",
-                "\(member) is the secret part of a key, which is for its owner alone: give the "
-                    + "public part, from which \"d\", \"p\", \"q\", \"dp\", \"dq\", \"qi\", "
-                    + "\"oth\" and \"k\" are left out")
+                "\(member) is the secret part of a key, which only its owner may have: give only "
+                    + "the public part, without \"d\", \"p\", \"q\", \"dp\", \"dq\", \"qi\", "
+                    + "\"oth\" and \"k\"")
         }
         let keys: Int
         do {

@@ -27,7 +27,8 @@ struct EventAdministration: AdministrationTable {
             guard let place = WalkEvents.Place(text) else {
                 throw APIError(
                     .badRequest,
-                    "after: \"\(text.shortened)\" is not what an answer had as \"after\"")
+                    "after: \"\(text.shortened)\" is not valid; take the value of \"after\" from "
+                        + "an earlier answer")
             }
             question.place = place
         }

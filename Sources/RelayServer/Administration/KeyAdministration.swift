@@ -35,7 +35,7 @@ struct KeyAdministration: AdministrationTable {
         let kind: AccessKey.Kind = try body.require("kind", try body.choice("kind"))
         let label = try body.string("label") ?? kind.rawValue
         guard label.utf8.count <= Limits.maximumNameBytes else {
-            throw body.failure("label", "longer than \(Limits.maximumNameBytes) bytes")
+            throw body.failure("label", "must be at most \(Limits.maximumNameBytes) bytes")
         }
         let made =
             try kind == .serverToServer
@@ -56,7 +56,7 @@ struct KeyAdministration: AdministrationTable {
     private func save(_ key: AccessKey, of container: ContainerKey) async throws {
         let keys = try await registry.accessKeys(of: container)
         guard !keys.contains(where: { $0.id == key.id }) else {
-            throw APIError(.exists, "a key with the ID \"\(key.id)\" exists")
+            throw APIError(.exists, "a key with the ID \"\(key.id)\" already exists")
         }
         guard keys.count(where: { $0.revokedAt == nil }) < Self.mostKeys else {
             throw APIError(
@@ -72,7 +72,7 @@ struct KeyAdministration: AdministrationTable {
         guard
             try await registry.revokeAccessKey(
                 id, of: container, at: request.receivedAt)
-        else { throw APIError(.notFound, "there is no live key \"\(id.secretsBeginning)\"") }
+        else { throw APIError(.notFound, "there is no active key \"\(id.secretsBeginning)\"") }
         await revoked(.key(id, container))
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }
@@ -83,7 +83,7 @@ struct KeyAdministration: AdministrationTable {
         _ kind: AccessKey.Kind, _ body: JSONReader, _ container: ContainerKey, at now: Timestamp
     ) throws(JSONContractError) -> (key: AccessKey, secret: String?) {
         for name in ["publicKey", "id"] where body.value(name) != nil {
-            throw body.failure(name, "only for kind \"serverToServer\"")
+            throw body.failure(name, "is allowed only for kind \"serverToServer\"")
         }
         let secret = identifiers.digits(bytes: 32)
         let key = AccessKey(

@@ -39,7 +39,8 @@ struct DeliveryQuestion: Sendable {
         if user == nil, subscription != nil || device != nil {
             throw APIError(
                 .badRequest,
-                "user: is needed beside subscription and device, because users may have the same")
+                "user: is required with subscription or device, because several users may have one "
+                    + "of the same name")
         }
     }
 
@@ -68,7 +69,8 @@ struct DeliveryQuestion: Sendable {
     ) async throws {
         if record == nil, recordType != nil {
             throw APIError(
-                .badRequest, "record: is needed beside recordType: receipts know changes only")
+                .badRequest,
+                "record: is required with recordType, because receipts name only changes")
         }
         filter.positions = try await positions(in: container, registry)
         guard let user else { return }
@@ -133,7 +135,8 @@ extension RelayRequest {
     private func noPlace(_ name: String, _ text: String) -> APIError {
         APIError(
             .badRequest,
-            "\(name): \"\(text.shortened)\" is no place in this list; take the one of an answer")
+            "\(name): \"\(text.shortened)\" is not a place in this list; take the value from an "
+                + "earlier answer")
     }
 
     /// Returns the place among deliveries before which the list begins; `nil` if none is given.

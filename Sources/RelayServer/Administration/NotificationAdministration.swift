@@ -24,7 +24,7 @@ struct NotificationAdministration: AdministrationTable {
         wanted.after = try request.number("after") ?? 0
         let reading = try await registry.notifications(wanted)
         guard case .page(let notifications, let next, let isComplete) = reading else {
-            throw APIError(.badRequest, "after: what came after it is no longer kept")
+            throw APIError(.badRequest, "after: notifications after this place are no longer kept")
         }
         return AdministrationCall.listNotifications.answer(
             notifications.map(AdministrationRows.notification.json),

@@ -30,7 +30,7 @@ struct OneDeliveryAdministration: AdministrationTable {
     /// container.
     private func elsewhere(_ request: RelayRequest) -> String {
         guard let shard, request.parameters["container"] == nil else { return "" }
-        return ", or it is of another shard than \(shard): name its container, or the shard"
+        return ", or it belongs to another shard than \(shard): name its container or the shard"
     }
 
     private func list(_ request: RelayRequest) async throws -> RelayAnswer {
@@ -188,7 +188,9 @@ extension RelayRequest {
         guard !question.isEmpty else { return filter }
         guard let container: ContainerID = try parameter("container") else {
             throw APIError(
-                .badRequest, "container: is needed beside user and record: names are a container's")
+                .badRequest,
+                "container: is required with user and record, because names are unique only within "
+                    + "a container")
         }
         let environment = try word("environment", of: ContainerEnvironment.self) ?? .development
         let key = ContainerKey(container: container, environment: environment)

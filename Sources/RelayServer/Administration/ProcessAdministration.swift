@@ -26,7 +26,8 @@ struct ProcessAdministration: AdministrationTable {
         let levels = try running()
         let body = try AdministrationCall.setLogging.body(of: request)
         guard let value = body.object["level"] else {
-            throw APIError(.badRequest, "level: is required; null is what the configuration says")
+            throw APIError(
+                .badRequest, "level: is required; null goes back to the level of the configuration")
         }
         let minutes = try body.integer("minutes")
         if let minutes, !(1...10_080).contains(minutes) {
@@ -69,7 +70,8 @@ struct ProcessAdministration: AdministrationTable {
 
     private func renew(_ request: RelayRequest) async throws -> RelayAnswer {
         guard let renewCertificates else {
-            throw APIError(.badRequest, "this relay serves without TLS of its own")
+            throw APIError(
+                .badRequest, "this relay serves no TLS itself (tls.certificateFile is not set)")
         }
         return RelayAnswer(json: ["renewed": .bool(try renewCertificates())])
     }

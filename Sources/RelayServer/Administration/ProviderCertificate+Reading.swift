@@ -35,7 +35,7 @@ extension ProviderCertificate {
             guard text.contains("-----BEGIN CERTIFICATE-----"), text.contains("PRIVATE KEY-----")
             else {
                 throw reader.failure(
-                    "certificate", "must hold a certificate and its private key in PEM form")
+                    "certificate", "must contain a certificate and its private key in PEM form")
             }
             return Array(text.utf8)
         }
@@ -51,12 +51,12 @@ extension ProviderCertificate {
     private static func words(for fault: GatewayCredential.ClientCertificate.Fault) -> String {
         switch fault {
         case .unreadable:
-            "must be a file that can be read: this one is damaged, or its cipher is not known"
-        case .wrongPassphrase: "must be the one of the certificate's file"
-        case .incomplete: "must hold a certificate together with its own private key"
+            "cannot be read: the file is damaged, or it is encrypted with an unsupported cipher"
+        case .wrongPassphrase: "is not the passphrase of the certificate's file"
+        case .incomplete: "must contain a certificate together with its private key"
         case .tooDear:
-            "must be a file whose passphrase is worked on in 3,000,000 rounds at the most, of all "
-                + "that is enciphered in it; export it anew with fewer"
+            "may use at most 3,000,000 key derivation rounds for all its encrypted parts together; "
+                + "export it again with fewer rounds"
         }
     }
 }

@@ -35,7 +35,8 @@ struct SessionAdministration: AdministrationTable {
 
     private func signOut(_ request: RelayRequest) async throws -> RelayAnswer {
         guard let secret = cookie.secret(in: request) else {
-            throw APIError(.badRequest, "the call was made with a token, and ends no session")
+            throw APIError(
+                .badRequest, "there is no session to end: the call was made with a token")
         }
         sessions.end(secret)
         var answer = RelayAnswer(json: ["signedOut": true])
@@ -50,7 +51,7 @@ struct SessionAdministration: AdministrationTable {
         // signed out.
         guard administrator.session == nil else {
             throw AuthenticationRefusal.notAllowed(
-                "a code is made with a token: one of a session's would outlive that session")
+                "a sign-in code needs a call with a token, not with a session")
         }
         let made = sessions.makeCode(for: administrator.verifier, at: request.receivedAt)
         return RelayAnswer(

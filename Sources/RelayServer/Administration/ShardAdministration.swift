@@ -34,8 +34,8 @@ struct ShardStanding: Sendable, Hashable {
             return
         }
         obstacle =
-            "its store was moved away, or is being moved: finish with belfry move, or take it out "
-            + "of nodes.schemas"
+            "its store was moved away or is being moved: finish with belfry move, or remove it "
+            + "from nodes.schemas"
     }
 }
 
@@ -65,20 +65,20 @@ struct ShardParameter: Sendable {
     func check(_ request: RelayRequest) throws(APIError) {
         guard let named = request.query["shard"] else { return }
         guard let shards else {
-            throw APIError(.badRequest, "shard: this relay's store is the only one (nodes.schemas)")
+            throw APIError(
+                .badRequest, "shard: this service has only one store (nodes.schemas is not set)")
         }
         guard named != shards.own else { return }
         let all = shards.standings().map(\.schema)
         guard all.contains(named) else {
             throw APIError(
                 .badRequest,
-                "shard: there is no shard \"\(named.shortened)\"; there are "
+                "shard: there is no shard \"\(named.shortened)\"; the shards are "
                     + all.joined(separator: ", "))
         }
         throw APIError(
             .badRequest,
-            "shard: what was asked for lies in \(shards.own), not in \(named): a container stays "
-                + "in its shard")
+            "shard: the requested container is in the shard \(shards.own), not in \(named)")
     }
 }
 

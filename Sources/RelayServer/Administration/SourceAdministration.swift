@@ -77,18 +77,19 @@ struct SourceAdministration: AdministrationTable {
         let name: SourceName = try request.identifier("source")
         guard !name.rawValue.hasPrefix("_") else {
             throw APIError(
-                .badRequest, "source: names that begin with an underscore are the relay's own")
+                .badRequest,
+                "source: names that begin with an underscore are reserved for the relay")
         }
         var given = try request.jsonBody().object
         if let stated = given["name"], stated != .string(name.rawValue) {
-            throw APIError(.badRequest, "name: must be \"\(name)\", as in the path")
+            throw APIError(.badRequest, "name: must be \"\(name)\", the same as in the path")
         }
         given["name"] = .string(name.rawValue)
         // The relay connects from its own machine and with that machine's files. A token of one
         // container must not use those.
         if let follow = given["follow"], follow != .null, administrator.container != nil {
             throw AuthenticationRefusal.notAllowed(
-                "a source that follows a database needs a token for all containers")
+                "only a token for all containers may save a source that follows a database")
         }
         // A definition that is set here is for this store, even if the store is a copy and its
         // former definition names the original.
@@ -142,8 +143,8 @@ struct SourceAdministration: AdministrationTable {
         guard bytes <= mostSourceBytes else {
             throw APIError(
                 .quotaExceeded,
-                "the change sources of a container have at most \(mostSourceBytes) bytes "
-                    + "together, and would have \(bytes)")
+                "the definitions of a container's change sources may have at most "
+                    + "\(mostSourceBytes) bytes together, but would have \(bytes)")
         }
     }
 
@@ -266,8 +267,9 @@ struct SourceAdministration: AdministrationTable {
     /// Returns a sentence about what stays in the followed database and keeps growing there.
     private static func left(by follow: FollowDefinition) -> String {
         follow.readsOutbox
-            ? "the outbox fills on: belfry follow postgres --outbox --drop --url … removes it"
-            : "the server keeps its log for the slot \(follow.slot) until it is dropped: SELECT "
+            ? "the outbox keeps growing: remove it with belfry follow postgres --outbox --drop "
+                + "--url …"
+            : "the server keeps its log for the slot \(follow.slot) until you drop it: SELECT "
                 + "pg_drop_replication_slot('\(follow.slot)')"
     }
 

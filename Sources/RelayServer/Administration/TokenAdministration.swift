@@ -50,15 +50,15 @@ struct TokenAdministration: AdministrationTable {
         else { return }
         throw APIError(
             .badRequest,
-            "container: \(key) lies in the shard \(shard), and so do tokens for it: name that "
-                + "(shard=\(shard), or --shard \(shard))")
+            "container: \(key) is in the shard \(shard), where its tokens must be created: name "
+                + "that shard (shard=\(shard), or --shard \(shard))")
     }
 
     private func revoke(_ request: RelayRequest) async throws -> RelayAnswer {
         let id = request.parameters["token"] ?? ""
         guard
             try await registry.revokeAdminToken(id, at: request.receivedAt)
-        else { throw APIError(.notFound, "there is no live token \"\(id.secretsBeginning)\"") }
+        else { throw APIError(.notFound, "there is no active token \"\(id.secretsBeginning)\"") }
         return RelayAnswer(json: ["id": .string(id), "revoked": true])
     }
 
@@ -95,7 +95,7 @@ extension AdminToken {
         let name: ContainerID? = try body.identifier("container")
         let environment: ContainerEnvironment? = try body.choice("environment")
         guard (name == nil) == (environment == nil) else {
-            throw body.failure("environment", "container and environment go together")
+            throw body.failure("environment", "container and environment must be given together")
         }
         let hours = try body.integer("hours")
         if let hours, !(1...876_000).contains(hours) {

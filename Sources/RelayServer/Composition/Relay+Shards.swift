@@ -21,8 +21,8 @@ extension Relay {
                 } catch let taken as ContainerClaim.Taken {
                     throw APIError(
                         .exists,
-                        "the container \(key) exists, in the shard \(taken.schema); change it with "
-                            + "PATCH, as belfry containers set does")
+                        "the container \(key) already exists in the shard \(taken.schema); change "
+                            + "it with PATCH (belfry containers set)")
                 }
                 try await world.clock.sleep(for: Self.spreading)
             })

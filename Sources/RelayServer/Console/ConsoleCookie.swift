@@ -88,17 +88,22 @@ struct ConsoleCookie: Sendable {
         let reads = request.method == "GET" || request.method == "HEAD"
         if let site = request.header("Sec-Fetch-Site") {
             guard site == "same-origin" || (reads && site == "none") else {
-                throw .notAllowed("a session is for the console's own pages, and this is another")
+                throw .notAllowed(
+                    "sessions are only for the console's own pages, and this request comes from "
+                        + "another page")
             }
         } else if let origin = request.header("Origin") {
             // Browsers do not send `Sec-Fetch-Site` without TLS.
             let host = request.authority ?? ""
             guard ["http://\(host)", "https://\(host)"].contains(origin) else {
-                throw .notAllowed("a session is for the console's own pages, and this is another")
+                throw .notAllowed(
+                    "sessions are only for the console's own pages, and this request comes from "
+                        + "another page")
             }
         }
         guard reads || request.header(pageHeader) != nil else {
-            throw .notAllowed("\(pageHeader): a session needs it with whatever is not GET")
+            throw .notAllowed(
+                "\(pageHeader): this header is required for every session request other than GET")
         }
     }
 }

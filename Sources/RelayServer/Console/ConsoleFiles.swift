@@ -59,7 +59,7 @@ struct ConsoleFiles: Sendable {
     ) throws(APIError) -> RelayAnswer {
         let known = isFile ? files[name] : nil
         guard let file = known ?? (name.contains(".") ? nil : files[Self.pageName]) else {
-            throw APIError(.notFound, "there is no file \"\(name.shortened)\" of the console")
+            throw APIError(.notFound, "the console has no file \"\(name.shortened)\"")
         }
         return file.answer(to: request, under: Self.policy, from: compressed)
     }

@@ -28,13 +28,13 @@ package final class ConsoleSessions: Sendable {
         with token: String, at now: Timestamp
     ) throws(APIError) -> (secret: String, session: ConsoleSession) {
         guard settings.isEnabled else {
-            throw APIError(.notFound, "the console is off: console.enabled is off")
+            throw APIError(.notFound, "the console is switched off (console.enabled)")
         }
         let secret = identifiers.digits(bytes: 32)
         let name = Secrets.verifier(of: secret)
         guard let session = table.withLock({ $0.begin(name, with: token, at: now) }) else {
             throw APIError(
-                .throttled, "too many are signed in at the console", retryAfter: 60)
+                .throttled, "too many sessions are signed in at the console", retryAfter: 60)
         }
         return (secret, session)
     }
@@ -45,7 +45,7 @@ package final class ConsoleSessions: Sendable {
     func use(_ secret: String, at now: Timestamp) throws(AuthenticationRefusal) -> ConsoleSession {
         let name = Secrets.verifier(of: secret)
         guard let session = table.withLock({ $0.use(name, at: now) }) else {
-            throw .adminSession("it has ended, or the relay was started anew; sign in again")
+            throw .adminSession("it has ended or the relay was restarted; sign in again")
         }
         return session
     }

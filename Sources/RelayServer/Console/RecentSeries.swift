@@ -81,7 +81,8 @@ final class RecentSeries: Sendable {
         guard parts.count == 2, let number = UInt64(parts[1]) else {
             throw APIError(
                 .badRequest,
-                "after: \"\(text.shortened)\" is not what an answer had as \"after\"")
+                "after: \"\(text.shortened)\" is not valid; take the value of \"after\" from an "
+                    + "earlier answer")
         }
         return (String(parts[0]), number)
     }
