@@ -17,8 +17,8 @@ from crash import RANGE_WINDOW, REPEATED_BY_ONE_KILL, RETRY_WINDOW, WINDOW, Ledg
 from database import Postgres
 from nodes import CHANGES, Moments, Sight
 
-TOLD = "hands the store to the machine that should own it"
-AGAIN = "begins again, to stand by for the store"
+TOLD = "handing the store over to the machine that should own it"
+AGAIN = "starting again as a standby for the store"
 
 
 def drawn(text):

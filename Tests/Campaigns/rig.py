@@ -58,7 +58,7 @@ def judge_in_folder(name, run, keep=False, note="", logs=("relay.log",)):
             path = os.path.join(folder, log)
             if os.path.exists(path):
                 with open(path, errors="replace") as file:
-                    lines = [line for line in file if "gateway cannot be used yet" not in line]
+                    lines = [line for line in file if "cannot use the gateway; trying again" not in line]
                 sys.stderr.write(f"--- {log}\n" + "".join(lines)[-4000:])
         if keep or bad:
             print(f"kept {folder}")

@@ -68,7 +68,8 @@ import Testing
         let overview: JSONValue = ["now": "2026-11-23T12:00:01Z", "containers": []]
         let diagnosis = Checkup(overview: overview, now: Self.now, isRunning: true).diagnosis
         #expect(
-            diagnosis.verdict == "warn: there is no container, so nothing can be saved or posted")
+            diagnosis.verdict
+                == "warn: there is no container yet, so nothing can be saved or posted")
         #expect(!diagnosis.isBad(strict: false))
         #expect(diagnosis.findings.last?.next == "belfry containers create --help")
     }
@@ -99,7 +100,7 @@ import Testing
     @Test func `nothing is to be done where all is well`() throws {
         let diagnosis = try Self.checkup().diagnosis
         #expect(diagnosis.state == .ok)
-        #expect(diagnosis.lines.first == "ok: nothing is to be done")
+        #expect(diagnosis.lines.first == "ok: nothing needs to be done")
         #expect(diagnosis.findings.count == 10)
         #expect(diagnosis.findings.allSatisfy { $0.next == nil })
         #expect(!diagnosis.isBad(strict: true))
@@ -143,7 +144,9 @@ import Testing
         Wrong("90000000000", "60000000", .fail, "60 MB free, 67 MB are reserved", "df -h"),
         Wrong(
             #""freeBytes": 90000000000"#, #""freeBytes": 90000000000, "freeFiles": 999"#, .warn,
-            "the disk takes only 999 more files, whatever room there is (90000 MB free", "df -i"),
+            "the disk has inodes for only 999 more files, although it has free space (90000 MB "
+                + "free",
+            "df -i"),
         Wrong(
             #""behind": "0""#, #""behind": "10001""#, .warn, "10001 entries are not settled",
             "belfry overview"),
@@ -157,12 +160,12 @@ import Testing
                 "environment": "production", "position": "17", "reason": "it is too dear"}
             """#,
             .warn,
-            "2 changes were set aside, and fire nothing; the newest is at position 17 of "
+            "2 changes were set aside and fire nothing; the newest is at position 17 of "
                 + "iCloud.com.example.Art/production: it is too dear",
             "belfry changes show 17 \(container)"),
         Wrong(
             #""refusing": {}"#, #""refusing": {}, "difference": 2"#, .fail,
-            "the accounts differ by 2 deliveries", "belfry check"),
+            "the delivery accounts differ by 2 deliveries", "belfry check"),
         Wrong(
             #""refusing": {}"#, #""refusing": {}, "unreadableRows": 1"#, .warn,
             "1 row of the store cannot be read", "belfry check"),
@@ -179,27 +182,27 @@ import Testing
             "refusing": {}, "shards": [{"shard": "a", "state": "owned"},
                 {"shard": "b", "state": "unowned", "reason": "no relay owns it"}]
             """#,
-            .fail, "the shard b cannot be asked: no relay owns it", "belfry shards"),
+            .fail, "the shard b cannot be reached: no relay owns it", "belfry shards"),
         Wrong(
             #""refusing": {}"#, #""refusing": {}, "tls": {"expiresAt": "2026-12-01T12:00:00Z"}"#,
-            .warn, "the relay's own certificate is valid for 8 days more",
-            "renew tls.certificateFile; the relay takes the new one by itself"),
+            .warn, "the relay's own certificate is valid for another 8 days",
+            "renew tls.certificateFile; the relay loads the new file by itself"),
         Wrong(
             #""refusing": {}"#, #""refusing": {}, "tls": {"expiresAt": "2026-11-23T12:00:00Z"}"#,
             .fail, "the relay's own certificate expired at 2026-11-23T12:00:00.000Z",
-            "renew tls.certificateFile; the relay takes the new one by itself"),
+            "renew tls.certificateFile; the relay loads the new file by itself"),
         Wrong(
             #""canSend": "yes""#, #""canSend": "no""#, .fail, "could not send",
             "belfry containers show \(container)"),
         Wrong(
             #""reason": "accepted""#, #""reason": "InternalServerError", "status": 500"#, .warn,
-            "could not take a push of iCloud.com.example.Art/production at 2026-11-23T11:59:00Z, "
-                + "which is tried again: InternalServerError",
+            "failed to accept a push of iCloud.com.example.Art/production at "
+                + "2026-11-23T11:59:00Z, which will be tried again: InternalServerError",
             "belfry deliveries retries \(container)"),
         Wrong(
             #"{"kind": "key"}"#,
             #"{"kind": "certificate", "expiresAt": "2026-12-01T12:00:00Z"}"#, .warn,
-            "is valid for 8 days more",
+            "is valid for another 8 days",
             "belfry containers set \(container) --certificate-file FILE.p12"),
         Wrong(
             #"{"kind": "key"}"#,
@@ -233,12 +236,12 @@ import Testing
                 "lastRefused": "2026-11-23T11:57:00Z", "lastReason": "no signature"
             """#,
             .warn,
-            "10 of 40 webhooks of shop were refused since the start, the last at "
+            "10 of 40 webhooks of shop were refused since the relay was started, the last at "
                 + "2026-11-23T11:57:00.000Z: no signature", "belfry sources refused \(container)"),
         Wrong(
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
             #""lastAccepted": "2026-11-23T11:58:00Z", "older": 10, "olderPercent": 40"#, .warn,
-            "40 of 100 of the last changes of shop are older",
+            "40 % of the latest changes of shop are older",
             "belfry changes list --state stale --source shop \(container)"),
         Wrong(
             #""lastAccepted": "2026-11-23T11:58:00Z""#,
@@ -313,7 +316,8 @@ import Testing
         let end = #""refusing": {}, "tls": {"expiresAt": "2027-11-23T12:00:00Z"}"#
         let valid = try Self.checkup([(#""refusing": {}"#, end)]).diagnosis
         #expect(valid.state == .ok)
-        #expect(valid.findings.first { $0.check == "tls" }?.text.hasSuffix("365 days more") == true)
+        #expect(
+            valid.findings.first { $0.check == "tls" }?.text.hasSuffix("another 365 days") == true)
         let none = try Self.checkup([(#""refusing": {}"#, #""refusing": {}, "tls": null"#)])
         #expect(!none.diagnosis.findings.contains { $0.check == "tls" })
     }
@@ -337,7 +341,7 @@ import Testing
         next = checkup.diagnosis.findings.compactMap(\.next)
         #expect(
             next == [
-                "on the relay's machine: belfry backup FILE --database STORE; then bring FILE to "
+                "on the relay's machine: belfry backup FILE --database STORE; then copy FILE to "
                     + "/b/belfry.backup"
             ])
     }

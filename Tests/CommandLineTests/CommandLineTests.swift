@@ -343,7 +343,7 @@ import Testing
             (["--http-port": taken], 69, "belfry: 127.0.0.1:\(taken) cannot be served: "),
             (
                 ["--http-host": "[::1]"], 69,
-                "cannot be served: an address of IPv6 stands here without brackets"
+                "cannot be served: write an IPv6 address here without brackets"
             ),
             (
                 ["--tls-certificate-file": "/nowhere/c.pem"], 78,
@@ -391,7 +391,7 @@ import Testing
         #expect(ending.code == 69)
         #expect(
             ending.complaint
-                == "error: [::1]:0 cannot be served: an address of IPv6 stands here without "
+                == "error: [::1]:0 cannot be served: write an IPv6 address here without "
                 + "brackets\n")
     }
 

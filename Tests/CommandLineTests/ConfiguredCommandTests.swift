@@ -20,7 +20,7 @@ import Testing
         #expect(ending.code == 78)
         #expect(
             ending.complaint.contains(
-                "apns.caFile: the file \(file) holds no certificate in PEM form"))
+                "apns.caFile: the file \(file) has no readable certificate in PEM form"))
     }
 
     @Test func `check looks at the file that the configuration names`() async throws {

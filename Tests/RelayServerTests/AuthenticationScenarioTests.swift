@@ -85,7 +85,7 @@ import Testing
             "a user token with another signature",
             "\(list)?\(api)&ckWebAuthToken=\(token([:], secret: otherSecret))",
             status: 401, code: "AUTHENTICATION_FAILED",
-            reason: "user token: the signature does not fit"),
+            reason: "user token: the signature is not valid"),
         get(
             "a user token of another issuer",
             "\(list)?\(api)&ckWebAuthToken=\(token(["iss": "https://evil.example"]))",
@@ -108,7 +108,9 @@ import Testing
             "an API token and a signature", "\(list)?\(api)",
             headers: SignatureVectors.headers(SignatureVectors.listWithHash), status: 401,
             code: "AUTHENTICATION_FAILED",
-            reason: "an API token and a server-to-server signature: send one of the two"),
+            reason:
+                "the request has an API token and a server-to-server signature: send only one of "
+                + "them"),
         get(
             "half a signature", list,
             headers: ["X-Apple-CloudKit-Request-KeyID": SignatureVectors.keyID], status: 401,
@@ -158,7 +160,9 @@ import Testing
             "a user with the name of a key",
             "\(Self.list)?\(Self.api)&ckWebAuthToken=\(token)",
             status: 401, code: "AUTHENTICATION_FAILED",
-            reason: "user token: the claim \"sub\" is that of a server-to-server key: nobody's")
+            reason:
+                "user token: the claim \"sub\" is the record name of a server-to-server key, not "
+                + "of a user")
         try await TestRelay.with { relay in try await refused.check(on: relay) }
     }
 

@@ -26,7 +26,7 @@ import Testing
         try await TestRelay.with { relay in
             let fine = try await relay.admin(.get, "attention")
             #expect(fine.status == 200, "\(fine.text)")
-            #expect(fine["verdict"] == "ok: nothing is to be done")
+            #expect(fine["verdict"] == "ok: nothing needs to be done")
             guard case .array(let checks)? = fine["checks"] else { return }
             let kinds = checks.compactMap { check -> String? in
                 if case .string(let kind)? = check.value(at: ["kind"]) { kind } else { nil }

@@ -121,7 +121,7 @@ import Testing
             let still = try await relay.call(.get, "/readyz")
             #expect(still.status == 503)
             #expect(
-                still["reasons"] == ["follower": "stands still at position 7 for 9 s"],
+                still["reasons"] == ["follower": "stuck at position 7 for 9 s"],
                 "\(still.text)")
             // Alive it is all the while.
             #expect(try await relay.call(.get, "/healthz").status == 200)

@@ -293,7 +293,7 @@ import Testing
                 "GET /healthz HTTP/1.1\r\nHost: relay\r\nhost: other\r\n\r\n" + Self.question)
             let answer = await connection.hearAll()
             #expect(answer.hasPrefix("HTTP/1.1 400"), "\(answer)")
-            #expect(answer.contains("Host: it is there twice"), "\(answer)")
+            #expect(answer.contains("Host: it is given twice"), "\(answer)")
             #expect(!answer.contains("HTTP/1.1 200"), "\(answer)")
         }
     }

@@ -157,7 +157,7 @@ import Testing
         #expect((86_400...3 * 86_400).contains(left))
         try install("two", "one")
         let notItsKey = ConfigurationError([
-            "tls.privateKeyFile: \(files.privateKey) is not the key of the certificate in "
+            "tls.privateKeyFile: \(files.privateKey) does not match the certificate in "
                 + files.certificate
         ])
         #expect(throws: notItsKey) { try served.renew() }
@@ -171,15 +171,15 @@ import Testing
         served.look()
         #expect(served.chain == second)
         let noCertificate = ConfigurationError([
-            "tls.certificateFile: the file \(files.certificate) holds no certificate in PEM form, "
-                + "or one that is damaged"
+            "tls.certificateFile: the file \(files.certificate) has no valid certificate in PEM "
+                + "form"
         ])
         #expect(throws: noCertificate) { try served.renew() }
         try install("one", "one")
         try Data("no key".utf8).write(to: URL(filePath: files.privateKey))
         let noKey = ConfigurationError([
-            "tls.privateKeyFile: the file \(files.privateKey) holds no private key in PEM form "
-                + "that needs no passphrase"
+            "tls.privateKeyFile: the file \(files.privateKey) has no private key in PEM form "
+                + "without a passphrase"
         ])
         #expect(throws: noKey) { try served.renew() }
         let inFolder = RelayConfiguration.TLSFiles(

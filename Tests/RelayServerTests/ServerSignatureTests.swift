@@ -107,7 +107,7 @@ enum SignatureVectors {
             testDescription: "a query that was added to a signed path",
             target: modify + vectors.query, signature: vectors.modify, body: vectors.body,
             refusal: .mismatch(
-                hint: "it was made over the path alone, and the query must be signed with it")),
+                hint: "it was made over the path alone, but the query must be signed too")),
         Case(
             testDescription: "no key ID", target: list, signature: vectors.listWithHash,
             keyID: nil, refusal: .missingHeader("X-Apple-CloudKit-Request-KeyID")),
@@ -146,7 +146,7 @@ enum SignatureVectors {
             testDescription: "a body that was left out of the signature", target: modify,
             signature: vectors.modifyOverEmptyBody, body: vectors.body,
             refusal: .mismatch(
-                hint: "it was made over an empty body, this one has 17 bytes")),
+                hint: "it was made over an empty body, but this request's body has 17 bytes")),
         Case(
             testDescription: "a hash in hexadecimal digits", target: modify,
             signature: vectors.modifyWithHexadecimalHash, body: vectors.body,
@@ -200,8 +200,10 @@ enum SignatureVectors {
                 #expect(
                     answer["reason"]
                         == .string(
-                            "server-to-server signature: it was used before, and a request that "
-                                + "changes something is carried out once; sign each request anew"))
+                            "server-to-server signature: it was already used, and each request "
+                                + "that "
+                                + "changes something needs a new signature; sign every request "
+                                + "again"))
             }
             // What only reads may be asked again.
             for _ in 0..<2 {

@@ -177,7 +177,7 @@ import Testing
         try await TestRelay.with { relay in
             let answer = try await relay.call(.get, Self.caller + Self.query(token))
             #expect(answer.status == 401)
-            #expect(answer["reason"] == "user token: the signature does not fit")
+            #expect(answer["reason"] == "user token: the signature is not valid")
         }
     }
 

@@ -40,7 +40,7 @@ struct SpreadScenarioTests {
         }
     }
 
-    private static let told = "hands the store to the machine that should own it"
+    private static let told = "handing the store over to the machine that should own it"
 
     /// Two schemas, what runs, and what it said.
     private struct Service: Sendable {

@@ -122,7 +122,7 @@ import Testing
                 ).expect(200)
             }
             #expect(refused.hasPrefix("HTTP/1.1 401"), "\(refused)")
-            #expect(refused.contains("the signature does not fit"), "\(refused)")
+            #expect(refused.contains("the signature is not valid"), "\(refused)")
         }
     }
 

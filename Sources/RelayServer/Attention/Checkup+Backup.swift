@@ -15,7 +15,7 @@ extension Checkup {
         case .notNamed:
             return Finding(
                 check: "backup", state: .unknown,
-                text: "not looked at: name the place with --backups")
+                text: "not checked: name the place of the backups with --backups")
         case .missing(let path):
             return Finding(
                 check: "backup", state: .fail, text: "there is no backup at \(path)",
@@ -76,11 +76,12 @@ extension Checkup {
 
     private func backUp(to file: String) -> String {
         guard !isOnServer else {
-            return "pg_basebackup, or the provider's own backup (docs/postgresql-engine.md)"
+            return "use pg_basebackup or the provider's own backups (docs/postgresql-engine.md)"
         }
         guard !isElsewhere else {
-            return "on the relay's machine: belfry backup FILE --database STORE; then bring FILE "
-                + "to \(Self.quoted(file))"
+            return
+                "on the relay's machine: belfry backup FILE --database STORE; then copy FILE to "
+                + "\(Self.quoted(file))"
         }
         return "belfry backup \(Self.quoted(file)) --database \(Self.quoted(database))"
     }
@@ -93,7 +94,7 @@ extension Checkup {
             return Finding(
                 check: "backup", state: failure == nil ? .warn : .fail,
                 text: failure.map { "nothing is shipped to \(place): \($0)" }
-                    ?? "the first copy is on its way to \(place)",
+                    ?? "the first copy is being shipped to \(place)",
                 next: failure == nil ? nil : "belfry overview\(self.place)")
         }
         let age = now.duration(since: until)

@@ -21,8 +21,10 @@ extension Checkup {
             guard container.count(["gateway", "last", "status"]) < 500 else {
                 return Finding(
                     check: check, state: .warn,
-                    text: "the gateway could not take a push of \(name(container)) at \(at), which "
-                        + "is tried again: \(reason)" + (meaning.isEmpty ? "" : " (\(meaning))"),
+                    text:
+                        "the gateway failed to accept a push of \(name(container)) at \(at), which "
+                        + "will be tried again: \(reason)"
+                        + (meaning.isEmpty ? "" : " (\(meaning))"),
                     next: "belfry deliveries retries \(flags(container))")
             }
             return Finding(check: check, state: .ok, text: "last answer: \(reason) at \(at)")
@@ -38,7 +40,7 @@ extension Checkup {
         default:
             return Finding(
                 check: check, state: .unknown,
-                text: "no credential: only devices that fetch get anything")
+                text: "no credential: only devices of web couriers get notifications")
         }
     }
 
@@ -52,7 +54,7 @@ extension Checkup {
         }
         guard let end = Timestamp(iso8601: container.words(["credential", "expiresAt"])) else {
             return Finding(
-                check: check, state: .unknown, text: "a certificate whose end is not known")
+                check: check, state: .unknown, text: "a certificate whose expiry date is unknown")
         }
         let left = end.duration(since: now)
         let next = "belfry containers set \(flags(container)) --certificate-file FILE.p12"
@@ -65,7 +67,7 @@ extension Checkup {
         let isShort = left < bounds.validity
         return Finding(
             check: check, state: isShort ? .warn : .ok,
-            text: "the certificate of \(name(container)) is valid for \(Self.words(left)) more",
+            text: "the certificate of \(name(container)) is valid for another \(Self.words(left))",
             next: isShort ? next : nil)
     }
 
@@ -75,7 +77,9 @@ extension Checkup {
         return [
             Finding(
                 check: "sign-in \(name(container))", state: .unknown,
-                text: "no user's token is accepted: only servers with a key act for users",
+                text:
+                    "user tokens are not accepted: only servers with an access key can act for "
+                    + "users",
                 next: "belfry containers set \(flags(container)) --key-set-file jwks.json"
             ).about(.relay, of: container)
         ]
@@ -90,7 +94,7 @@ extension Checkup {
             return [
                 Finding(
                     check: "source", state: .unknown,
-                    text: "there is none: nothing can post changes",
+                    text: "there is no source: nothing can post changes",
                     next: "belfry sources set NAME --preset belfry \(flags(container))"
                 ).about(.source, of: container)
             ]
@@ -157,8 +161,10 @@ extension Checkup {
         else { return nil }
         return Finding(
             check: check, state: .warn,
-            text: "\(refused) of \(all) webhooks of \(name) were refused since the start, the "
-                + "last at \(last.iso8601): " + source.words(["lastReason"]),
+            text:
+                "\(refused) of \(all) webhooks of \(name) were refused since the relay was "
+                + "started, the last at \(last.iso8601): "
+                + source.words(["lastReason"]),
             next: "belfry sources refused \(flags(container))")
     }
 
@@ -173,9 +179,10 @@ extension Checkup {
         guard source.count(["older"]) >= 10, percent >= 10 else { return nil }
         return Finding(
             check: check, state: .warn,
-            text: "\(percent) of 100 of the last changes of \(name) are older than what the relay "
-                + "has of their records, and fire nothing: its database was put back or replaced "
-                + "(mapping.order arrival disregards its versions)",
+            text:
+                "\(percent) % of the latest changes of \(name) are older than the versions that "
+                + "the relay has of their records, and fire nothing: its database was probably "
+                + "restored or replaced (mapping.order \"arrival\" ignores its versions)",
             next: "belfry changes list --state stale --source \(name) \(flags(container))")
     }
 
@@ -192,8 +199,9 @@ extension Checkup {
         case .well? where hasBegunLongAgo(following):
             return Finding(
                 check: check, state: .warn,
-                text: "\(name): connecting since \(following.words(["since"])): look why the "
-                    + "database does not answer, or what the making of a slot waits for",
+                text:
+                    "\(name): connecting since \(following.words(["since"])): check why the "
+                    + "database does not answer, or what blocks the creation of the slot",
                 next: "belfry sources show \(name) \(flags(container))")
         case .well?:
             return Finding(

@@ -14,9 +14,9 @@ extension Checkup {
             findings.append(
                 Finding(
                     check: "accounts", state: .fail,
-                    text: "the accounts differ by "
+                    text: "the delivery accounts differ by "
                         + Counted.text(difference, "delivery", "deliveries")
-                        + ": some are lost, or counted twice",
+                        + ": some were lost or counted twice",
                     next: onStore("belfry check")))
         }
         let rows = overview.count(["unreadableRows"])
@@ -25,8 +25,8 @@ extension Checkup {
                 Finding(
                     check: "rows", state: .warn,
                     text: Counted.text(
-                        rows, "row of the store cannot be read, and is set aside",
-                        "rows of the store cannot be read, and are set aside"),
+                        rows, "row of the store cannot be read and is set aside",
+                        "rows of the store cannot be read and are set aside"),
                     next: onStore("belfry check")))
         }
         return findings.map { $0.about(.log) }
@@ -37,8 +37,8 @@ extension Checkup {
     /// It names the newest one, because a check of the store finds nothing wrong with such changes.
     func setAside(_ count: Int64) -> Finding {
         let words = Counted.text(
-            count, "change was set aside, and fires nothing",
-            "changes were set aside, and fire nothing")
+            count, "change was set aside and fires nothing",
+            "changes were set aside and fire nothing")
         guard let newest = value("setAside"), case .object = newest else {
             return Finding(
                 check: "log", state: .warn, text: words, next: "belfry overview\(place)")

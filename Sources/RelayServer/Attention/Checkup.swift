@@ -103,7 +103,8 @@ package struct Checkup: Sendable {
     private var serving: Finding {
         guard isRunning else {
             return Finding(
-                check: "relay", state: .unknown, text: "its file was opened; no relay runs")
+                check: "relay", state: .unknown,
+                text: "no relay is running; the store's file was read directly")
         }
         guard case .object(let reasons)? = value("notReady"), !reasons.members.isEmpty else {
             return Finding(check: "relay", state: .ok, text: "serves and follows its log")
@@ -125,7 +126,7 @@ package struct Checkup: Sendable {
             Counted.text(behind, "entry is not settled", "entries are not settled") + "; "
             + Counted.text(retries, "retry waits", "retries wait")
             + (ranges > 0
-                ? "; huge fan-outs owe " + Counted.text(ranges, "subscription") : "")
+                ? "; huge fan-outs still owe " + Counted.text(ranges, "subscription") : "")
         let isSlow = behind > bounds.behind
         return Finding(
             check: "log", state: isSlow ? .warn : .ok, text: words,
@@ -134,7 +135,7 @@ package struct Checkup: Sendable {
 
     private var clock: Finding {
         guard isRunning, let theirs = Timestamp(iso8601: text(["now"])) else {
-            return Finding(check: "clock", state: .unknown, text: "no relay runs")
+            return Finding(check: "clock", state: .unknown, text: "no relay is running")
         }
         let skew = theirs.duration(since: now)
         let size = max(skew, .zero - skew)
@@ -157,7 +158,7 @@ package struct Checkup: Sendable {
             case .integer(let free)? = disk["freeBytes"],
             case .integer(let reserve)? = disk["reserveBytes"]
         else {
-            return Finding(check: "disk", state: .unknown, text: "the free space is not known")
+            return Finding(check: "disk", state: .unknown, text: "the free space is unknown")
         }
         let words = "\(Self.megabytes(free)) free, \(Self.megabytes(reserve)) are reserved"
         // Below the reserve, changes are refused; below ten times the reserve, the operator should
@@ -168,8 +169,9 @@ package struct Checkup: Sendable {
         if state != .fail, case .integer(let files)? = disk["freeFiles"], files < Self.leastFiles {
             return Finding(
                 check: "disk", state: .warn,
-                text: "the disk takes only " + Counted.text(files, "more file", "more files")
-                    + ", whatever room there is (\(words))",
+                text: "the disk has inodes for only "
+                    + Counted.text(files, "more file", "more files")
+                    + ", although it has free space (\(words))",
                 next: "df -i")
         }
         return Finding(
@@ -193,9 +195,9 @@ package struct Checkup: Sendable {
                 check: "tls", state: state,
                 text: state == .fail
                     ? "the relay's own certificate expired at \(end.iso8601): clients refuse it"
-                    : "the relay's own certificate is valid for \(Self.words(left)) more",
+                    : "the relay's own certificate is valid for another \(Self.words(left))",
                 next: state == .ok
-                    ? nil : "renew tls.certificateFile; the relay takes the new one by itself"
+                    ? nil : "renew tls.certificateFile; the relay loads the new file by itself"
             ).about(.relay)
         ]
     }
@@ -206,18 +208,18 @@ package struct Checkup: Sendable {
         else { return [] }
         return relayFinding(
             "settings", wrong: sentences.map(\.shown), as: .warn,
-            else: "all relays of the store have the same", next: onStore("belfry nodes"))
+            else: "all relays of the store have the same settings", next: onStore("belfry nodes"))
     }
 
     /// Whether each shard of the service has an owner that answers, if there are several shards.
     private var shards: [Finding] {
         guard case .array(let all)? = value("shards") else { return [] }
         let lost = all.filter { $0.member(["reason"]) != nil }.map {
-            "the shard \($0.words(["shard"])) cannot be asked: \($0.words(["reason"]))"
+            "the shard \($0.words(["shard"])) cannot be reached: \($0.words(["reason"]))"
         }
         let asked = all.count { $0.words(["state"]) != "movedAway" }
         return relayFinding(
-            "shards", wrong: lost, as: .fail, else: "each of the \(asked) has an owner",
+            "shards", wrong: lost, as: .fail, else: "each of the \(asked) shards has an owner",
             next: "belfry shards\(place)")
     }
 
@@ -244,7 +246,7 @@ package struct Checkup: Sendable {
         return [
             Finding(
                 check: "container", state: .warn,
-                text: "there is no container, so nothing can be saved or posted",
+                text: "there is no container yet, so nothing can be saved or posted",
                 next: "belfry containers create --help"
             ).about(.relay)
         ]
@@ -252,7 +254,7 @@ package struct Checkup: Sendable {
 
     private var intake: Finding {
         guard case .object(let refused)? = value("refusing"), !refused.members.isEmpty else {
-            return Finding(check: "intake", state: .ok, text: "changes are taken")
+            return Finding(check: "intake", state: .ok, text: "changes are accepted")
         }
         let words = refused.members.map { "\($0.name): \($0.value.shown)" }
         return Finding(

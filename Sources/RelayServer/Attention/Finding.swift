@@ -108,7 +108,7 @@ package struct Diagnosis: Sendable, Hashable {
             said += ", and \(rest) more"
         }
         return switch state {
-        case .ok, .unknown: "ok: nothing is to be done"
+        case .ok, .unknown: "ok: nothing needs to be done"
         case .warn: "warn: \(said)"
         case .fail: "fail: \(said)"
         }

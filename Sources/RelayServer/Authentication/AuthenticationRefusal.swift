@@ -50,7 +50,9 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
                 "no credentials: send ckAPIToken (and ckWebAuthToken for a user), the "
                     + "X-Apple-CloudKit-Request-* signature, or Authorization: Bearer")
         case .mixedCredentials:
-            failed("an API token and a server-to-server signature: send one of the two")
+            failed(
+                "the request has an API token and a server-to-server signature: send only one of "
+                    + "them")
         case .unknownAPIToken: failed("ckAPIToken: this container has no such API token")
         case .revokedKey(let label): failed("the key \"\(label)\" was revoked")
         case .userRequired(let url):
@@ -59,7 +61,7 @@ package enum AuthenticationRefusal: AnsweredError, Sendable, Hashable {
             required("request needs authorization: the user token has expired", url)
         case .userToken(let refusal): failed("user token: \(refusal.reason)")
         case .noUserTokenSettings:
-            failed("user token: this container has no settings to verify user tokens with")
+            failed("user token: this container has no settings to verify user tokens (userTokens)")
         case .signature(let refusal): failed("server-to-server signature: \(refusal.reason)")
         case .unknownBearerKey: failed("Authorization: this container has no such access key")
         case .badUserHeader(let reason): APIError(.badRequest, "X-Belfry-User: \(reason)")

@@ -50,7 +50,9 @@ extension Authenticator {
         }
         guard !isOfKey(user) else {
             throw .userToken(
-                .claim(userTokens.userClaim, "is that of a server-to-server key: nobody's"))
+                .claim(
+                    userTokens.userClaim,
+                    "is the record name of a server-to-server key, not of a user"))
         }
         // Without a known session no token is valid.
         guard let session, session.session?.revokedAt == nil else {

@@ -125,15 +125,15 @@ package struct Authenticator: Sendable {
     private func namedUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
         guard let name = request.header("X-Belfry-User") else { return nil }
         guard !request.isRepeated("X-Belfry-User") else {
-            throw .badUserHeader("is there twice")
+            throw .badUserHeader("is given twice")
         }
         // Bytes that are not UTF-8 were decoded as U+FFFD, so that different names would become
         // equal.
         guard !name.unicodeScalars.contains("\u{FFFD}") else {
-            throw .badUserHeader("its bytes are no UTF-8")
+            throw .badUserHeader("is not UTF-8")
         }
         guard let named = UserID(rawValue: name) else {
-            throw .badUserHeader("not \(UserID.rule)")
+            throw .badUserHeader("is not \(UserID.rule)")
         }
         return named
     }

@@ -31,7 +31,7 @@ package struct JSONWebKeySet: Sendable {
     package init(text: String) throws(UserTokenRefusal) {
         guard let json = try? JSONValue(parsing: text), case .object(let object) = json,
             case .array(let elements)? = object["keys"]
-        else { throw .keySet("an object with the array \"keys\" is expected") }
+        else { throw .keySet("it must be an object with the array \"keys\"") }
         keys = elements.compactMap(Key.init(json:))
         guard !keys.isEmpty else {
             throw .keySet("it has no signing key for RS256 (2048 bits or more), ES256 or EdDSA")

@@ -21,7 +21,7 @@ package enum Revocation: Sendable, Hashable {
         case .session: "the user has signed out"
         case .sessions: "the user's sessions were revoked"
         case .key: "the key was revoked"
-        case .userKeys: "what the container's user tokens are verified by was changed"
+        case .userKeys: "the container's settings for verifying user tokens were changed"
         case .schema: "the container's schema was changed"
         }
     }

@@ -41,11 +41,12 @@ package enum SignatureRefusal: Error, Sendable, Hashable {
         case .malformedSignature(let what):
             return "X-Apple-CloudKit-Request-SignatureV1 is not \(what)"
         case .usedBefore:
-            return "it was used before, and a request that changes something is carried out once; "
-                + "sign each request anew"
-        case .mismatch(let hint?): return "the signature does not fit this request: \(hint)"
+            return
+                "it was already used, and each request that changes something needs a new "
+                + "signature; sign every request again"
+        case .mismatch(let hint?): return "the signature does not match this request: \(hint)"
         case .mismatch(nil):
-            return "the signature does not fit date, body, path and key of this request"
+            return "the signature does not match the date, body, path and key of this request"
         }
     }
 }
@@ -157,7 +158,8 @@ package struct ServerSignature: Sendable, Hashable {
         if !request.body.isEmpty {
             for nothing in ["", Self.hash(of: [])] {
                 let hint =
-                    "it was made over an empty body, this one has \(request.body.count) bytes"
+                    "it was made over an empty body, but this request's body has "
+                    + "\(request.body.count) bytes"
                 mistakes.append((Reading(hash: nothing, path: request.target), hint))
                 mistakes.append((Reading(hash: nothing, path: request.path), hint))
             }
@@ -169,7 +171,7 @@ package struct ServerSignature: Sendable, Hashable {
                 ))
         }
         if request.path != request.target {
-            let hint = "it was made over the path alone, and the query must be signed with it"
+            let hint = "it was made over the path alone, but the query must be signed too"
             mistakes.append((Reading(hash: hash, path: request.path), hint))
         }
         let host = request.header("Host") ?? ""

@@ -32,12 +32,13 @@ package enum UserTokenRefusal: Error, Sendable, Hashable {
         case .malformed(let what): "not a JSON Web Token: \(what)"
         case .algorithm(let found, let allowed):
             allowed.isEmpty
-                ? "the algorithm \"\(found)\" is refused: this container has no key for any"
+                ? "the algorithm \"\(found)\" is refused: this container has no key to verify "
+                    + "tokens"
                 : "the algorithm \"\(found)\" is refused; allowed: "
                     + allowed.joined(separator: ", ")
         case .criticalHeader: "its header has \"crit\", which is not supported"
         case .unknownKey: "its \"kid\" names no key of this container's key set"
-        case .signature: "the signature does not fit"
+        case .signature: "the signature is not valid"
         case .expired: "it has expired"
         case .notYetValid: "it is not valid yet (nbf)"
         case .claim(let name, let what): "the claim \"\(name)\" \(what)"

@@ -187,7 +187,7 @@ struct SplitToken {
         guard token.utf8.count <= Limits.maximumUserTokenBytes else {
             throw .tooLong(limit: Limits.maximumUserTokenBytes)
         }
-        guard let parts = CompactJWS(token) else { throw .malformed("three parts are expected") }
+        guard let parts = CompactJWS(token) else { throw .malformed("it must have three parts") }
         let header = try Self.object(parts.header, name: "header")
         claims = try Self.object(parts.payload, name: "payload")
         guard let signature = Base64.decodeToken(parts.signature) else {

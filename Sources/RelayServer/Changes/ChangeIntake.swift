@@ -97,7 +97,9 @@ struct ChangeIntake: Sendable {
                 // One request does only a bounded part of the work, so the end of a snapshot must
                 // be its only item.
                 guard batch.items.count == 1 else {
-                    results.addRefusal(path: "", reason: "the end of a snapshot is posted alone")
+                    results.addRefusal(
+                        path: "",
+                        reason: "the end of a snapshot must be posted in a request of its own")
                     continue
                 }
                 let sweep = SnapshotSweep(

@@ -31,7 +31,8 @@ struct ChangeResults: Sendable {
             older += 1
             add(
                 "stale", at: position,
-                reason: "a newer version of the record was applied before; it fires nothing")
+                reason:
+                    "a newer version of the record was already applied; this change fires nothing")
         case .duplicate(let position): add("duplicate", at: position)
         case .conflict(let position):
             conflicts += 1
@@ -41,7 +42,7 @@ struct ChangeResults: Sendable {
     }
 
     private static let conflict =
-        "another change with the same ID or position was appended before"
+        "another change with the same ID or position was already appended"
 
     mutating func addRefusal(path: String, reason: String) {
         refusals += 1

@@ -16,7 +16,7 @@ extension FollowerPulse {
             gauge.record(stand?.duration.components.seconds ?? 0)
             if let stand, stand.position != told?.position {
                 logger.critical(
-                    "the follower stands still", metadata: ["position": "\(stand.position)"])
+                    "the follower is stuck", metadata: ["position": "\(stand.position)"])
             }
             told = stand
             try await world.clock.sleep(for: Self.interval)
@@ -42,6 +42,6 @@ extension Readiness {
 extension FollowerPulse.Stand {
     /// A sentence for `/readyz`.
     var reason: String {
-        "stands still at position \(position) for \(duration.components.seconds) s"
+        "stuck at position \(position) for \(duration.components.seconds) s"
     }
 }

@@ -176,7 +176,7 @@ package struct AddressError: Error, Sendable, CustomStringConvertible {
     /// Returns the reason for a host that has no addresses.
     package static func reason(ofUnknown host: String) -> String {
         host.hasPrefix("[")
-            ? "an address of IPv6 stands here without brackets"
+            ? "write an IPv6 address here without brackets"
             : "the name of its host cannot be resolved"
     }
 }

@@ -222,7 +222,7 @@ final class NodeAnswering: Sendable {
 
     private var readiness: Readiness {
         switch current.answerer {
-        case .here: .notReady(["relay": "it begins to serve"])
+        case .here: .notReady(["relay": "it is starting to serve"])
         case .ended: .notReady(["relay": "it is shutting down"])
         case .nobody(let reason): .notReady(["owner": reason])
         case .owner(let route): readiness(by: route)
@@ -235,7 +235,7 @@ final class NodeAnswering: Sendable {
             return .notReady(["storage": blindness ?? "the database cannot be reached"])
         }
         guard let answer, answer.owner == route.owner else {
-            return .notReady(["owner": "it was not asked yet"])
+            return .notReady(["owner": "it has not been asked yet"])
         }
         return answer.readiness
     }
@@ -264,12 +264,13 @@ final class NodeAnswering: Sendable {
             case 200: return .ready
             case 421: return .notReady(["owner": "\(route.name) does not answer calls yet"])
             default:
-                return .notReady(["owner": "\(route.name) is not ready: ask it for its reasons"])
+                return .notReady(["owner": "\(route.name) is not ready; its own /readyz says why"])
             }
         } catch {
             return .notReady([
-                "owner": "\(route.name) cannot be reached at \(route.address): look at "
-                    + "nodes.advertise, nodes.port and the network between"
+                "owner":
+                    "\(route.name) cannot be reached at \(route.address): check nodes.advertise, "
+                    + "nodes.port and the network between the relays"
             ])
         }
     }

@@ -86,7 +86,7 @@ final class NodeListeners: Sendable {
         let name = settings.named(
             on: maker.world.machine, port: try await maker.ports.port(of: "http"))
         maker.logger.info(
-            "other relays reach this one", metadata: ["address": "\(address)", "name": "\(name)"])
+            "listening for other relays", metadata: ["address": "\(address)", "name": "\(name)"])
         return NodeListeners(
             answering, maker, StoreEndpoint(address: "\(address)", pass: pass.text), name: name,
             groups, relays, running, watch)

@@ -16,7 +16,7 @@ package struct PEMFailure: CustomStringConvertible {
             return
         }
         guard files.isReadableFile(atPath: path) else {
-            description = "the file \(path) cannot be read by the user that runs this"
+            description = "the user that runs this program may not read the file \(path)"
             return
         }
         guard !files.isFolder(path) else {
@@ -26,9 +26,9 @@ package struct PEMFailure: CustomStringConvertible {
         description =
             switch error as? NIOSSLError {
             case .failedToLoadCertificate?:
-                "the file \(path) holds no certificate in PEM form, or one that is damaged"
+                "the file \(path) has no valid certificate in PEM form"
             case .failedToLoadPrivateKey?:
-                "the file \(path) holds no private key in PEM form that needs no passphrase"
+                "the file \(path) has no private key in PEM form without a passphrase"
             default: "the file \(path) cannot be read as PEM: \(error.systemReason)"
             }
     }

@@ -40,8 +40,8 @@ struct RelayBackup: Sendable {
         let spool = URL(filePath: LogSpool.folder(of: store)).standardizedFileURL.path
         guard folder == spool || folder.hasPrefix(spool + "/") else { return }
         throw ConfigurationError([
-            "backup.url: \(folder) is where the log waits to be shipped; name another folder, on "
-                + "another disk"
+            "backup.url: \(folder) is the spool, where the log waits to be shipped; use another "
+                + "folder, on another disk"
         ])
     }
 

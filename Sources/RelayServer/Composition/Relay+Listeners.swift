@@ -118,7 +118,8 @@ extension Relay {
                 } catch {
                     throw APIError(
                         .badRequest,
-                        error.problems.joined(separator: "; ") + "; the old certificate goes on")
+                        error.problems.joined(separator: "; ")
+                            + "; the old certificate stays in use")
                 }
             }
         }

@@ -28,12 +28,12 @@ extension Relay {
                 if let hindrance, hindrance != told {
                     told = hindrance
                     logger.notice(
-                        "stores are not spread over the machines",
+                        "not spreading the stores over the machines",
                         metadata: ["reason": "\(hindrance)"])
                 }
             case .handOver(let machine):
                 logger.notice(
-                    "hands the store to the machine that should own it",
+                    "handing the store over to the machine that should own it",
                     metadata: ["machine": "\(machine)"])
                 counter.increment()
                 handedOver.withLock { $0 = true }

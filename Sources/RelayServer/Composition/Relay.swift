@@ -152,7 +152,7 @@ package final class Relay: Service {
     private static func noteDropped(_ count: Int, _ logger: Logger) {
         Counter(label: "belfry_courier_dropped_total").increment(by: count)
         logger.info(
-            "dropped couriers' oldest notifications",
+            "dropped the oldest notifications of web couriers",
             metadata: ["count": .stringConvertible(count)])
     }
 
@@ -164,7 +164,7 @@ package final class Relay: Service {
         logger.info("opened the store", metadata: ["path": "\(store.place)"])
         if store.secretsKeyID == nil {
             logger.warning(
-                "secrets lie in the store as they are: set secrets.keyFile to encrypt them")
+                "secrets in the store are not encrypted: set secrets.keyFile to encrypt them")
         }
         let group = try serviceGroup()
         let handingOver = Task { [handOver, walk, store] in
@@ -239,7 +239,7 @@ package final class Relay: Service {
         // that nothing was done. After a hand-over, the process continues and answers them anyway.
         if !isHandedOver { await nodeListeners?.farewell() }
         if let failure {
-            logger.critical("the store did not end in order", metadata: ["reason": "\(failure)"])
+            logger.critical("the store was not closed cleanly", metadata: ["reason": "\(failure)"])
             throw failure
         }
         logger.info("closed the store")
@@ -290,7 +290,7 @@ package final class Relay: Service {
             throw error
         } catch {
             logger.warning(
-                "could not look at the containers' settings", metadata: ["reason": "\(error)"])
+                "could not check the containers' settings", metadata: ["reason": "\(error)"])
         }
         // A loop that ends would end the relay.
         try await gracefulShutdown()
@@ -300,7 +300,7 @@ package final class Relay: Service {
         for settings in try await store.containers() {
             for warning in settings.warnings {
                 logger.warning(
-                    "a container's settings are open",
+                    "a container's settings are too permissive",
                     metadata: ["container": "\(settings.key)", "reason": "\(warning)"])
             }
             for stored in try await store.sources(of: settings.key) {
@@ -337,5 +337,5 @@ package struct NotSettled: Error, Sendable, CustomStringConvertible {
     let inFlight: Int
 
     /// A sentence with the number of open deliveries.
-    package var description: String { "\(inFlight) deliveries are not settled in time" }
+    package var description: String { "\(inFlight) deliveries were not settled in time" }
 }

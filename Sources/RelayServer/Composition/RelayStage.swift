@@ -39,7 +39,7 @@ package actor RelayStage {
         while let relay = try await opened(attempts: attempts) {
             try await serve(relay)
             guard relay.isHandedOver, !isEnding else { return true }
-            logger.notice("begins again, to stand by for the store")
+            logger.notice("starting again as a standby for the store")
             attempts = Self.attempts
         }
         return false
@@ -61,7 +61,8 @@ package actor RelayStage {
             do {
                 return try await openedOnce()
             } catch {
-                logger.warning("cannot stand by again yet", metadata: ["reason": "\(error)"])
+                logger.warning(
+                    "cannot stand by again; trying again", metadata: ["reason": "\(error)"])
                 try await clock.sleep(for: Self.pause)
             }
         }

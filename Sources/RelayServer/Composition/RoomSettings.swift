@@ -20,8 +20,8 @@ extension CurlGatewaySettings {
             guard let authorities = try? NIOSSLCertificate.fromPEMFile(file), !authorities.isEmpty
             else {
                 throw ConfigurationError([
-                    "apns.caFile: the file \(file) holds no certificate in PEM form "
-                        + "(-----BEGIN CERTIFICATE-----), or one that cannot be read"
+                    "apns.caFile: the file \(file) has no readable certificate in PEM form "
+                        + "(-----BEGIN CERTIFICATE-----)"
                 ])
             }
             caFile = file
@@ -67,7 +67,7 @@ extension Logger {
                 ])
         case .backingOff(let pool, let cause, let pause):
             warning(
-                "gateway cannot be used yet",
+                "cannot use the gateway; trying again after a pause",
                 metadata: ["pool": "\(pool)", "cause": "\(cause)", "pause": "\(pause)"])
         case .mintedProviderToken(let key):
             info(
@@ -79,7 +79,7 @@ extension Logger {
                 metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)", "age": "\(age)"])
         case .clockIsWrong(let key, let age):
             warning(
-                "the gateway calls a fresh provider token expired: check this machine's clock",
+                "the gateway rejects a new provider token as expired: check this machine's clock",
                 metadata: ["team": "\(key.teamID)", "key": "\(key.keyID)", "age": "\(age)"])
         case .widthChanged(let pool, let width):
             debug(

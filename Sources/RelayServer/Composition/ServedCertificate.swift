@@ -118,7 +118,7 @@ final class ServedCertificate: Sendable {
             logger.notice("the certificate was renewed", metadata: ["file": "\(files.certificate)"])
         } catch {
             logger.error(
-                "a new certificate cannot be used, and the one before goes on",
+                "a new certificate cannot be used; the old one stays in use",
                 metadata: ["reason": "\(error.problems.joined(separator: "; "))"])
         }
     }
@@ -148,12 +148,12 @@ final class ServedCertificate: Sendable {
             _ = try NIOSSLContext(configuration: configuration)
         } catch NIOSSLError.failedToLoadCertificate {
             throw ConfigurationError([
-                "tls.certificateFile: TLS has no use for the kind of certificate in "
+                "tls.certificateFile: TLS does not support the kind of certificate in "
                     + files.certificate
             ])
         } catch {
             throw ConfigurationError([
-                "tls.privateKeyFile: \(files.privateKey) is not the key of the certificate in "
+                "tls.privateKeyFile: \(files.privateKey) does not match the certificate in "
                     + files.certificate
             ])
         }

@@ -106,7 +106,8 @@ final class ShardWalk: Sendable {
     func finishSending(isAwaited: Bool) async {
         let logger = relay.logger
         logger.info(
-            "finishing what is in flight", metadata: ["count": .stringConvertible(worker.inFlight)])
+            "finishing deliveries that are in flight",
+            metadata: ["count": .stringConvertible(worker.inFlight)])
         do {
             try await worker.shutDown(
                 within: relay.configuration.shutdownGrace, silence: isAwaited ? Self.silence : nil)
@@ -126,7 +127,7 @@ final class ShardWalk: Sendable {
             try await snapshots?.finish(writesLast ? image : nil, progress: settled)
         } catch {
             relay.logger.warning(
-                "could not keep the last snapshot", metadata: ["reason": "\(error)"])
+                "could not save the last snapshot", metadata: ["reason": "\(error)"])
         }
     }
 

@@ -38,7 +38,8 @@ final class StandbyWarmth: Sendable {
                 running = Task { await follower.run(from: store) }
             } catch {
                 logger.warning(
-                    "stands by without the store's state", metadata: ["reason": "\(error)"])
+                    "standing by without the store's state in memory",
+                    metadata: ["reason": "\(error)"])
             }
         }
     }

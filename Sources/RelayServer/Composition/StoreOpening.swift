@@ -85,7 +85,7 @@ struct StoreOpening {
 
     private var patience: StorePatience {
         StorePatience(clock: world.clock) { [logger] error in
-            logger.error("cannot open the store yet", metadata: ["reason": "\(error)"])
+            logger.error("cannot open the store; trying again", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -150,7 +150,7 @@ struct StoreOpening {
         // as long.
         var obstacle = ""
         while true {
-            answering?.current.post(.nobody("the relay opens the store\(obstacle)"))
+            answering?.current.post(.nobody("the relay is opening the store\(obstacle)"))
             try await leaveHeadStart(
                 watch, of: warmth.standby == .warm ? Self.headStart : Self.longHeadStart)
             do {
@@ -213,7 +213,7 @@ struct StoreOpening {
             if case .locked(_, let holder) = error {
                 logger.notice("standing by for the store", metadata: ["owner": "\(holder)"])
             } else {
-                logger.warning("cannot stand by for now", metadata: ["reason": "\(error)"])
+                logger.warning("cannot stand by; trying again", metadata: ["reason": "\(error)"])
             }
         }
     }
