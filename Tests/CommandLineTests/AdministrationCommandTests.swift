@@ -5,7 +5,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// The built commands, on a file that no relay has open.
+/// The administrative commands of the built executable, run on a file that no relay has open.
 @Suite struct AdministrationCommandTests {
     private static let container = ["-c", "iCloud.com.example.Art"]
 

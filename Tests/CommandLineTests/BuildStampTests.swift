@@ -5,7 +5,7 @@ import Testing
 
 @testable import belfry
 
-/// Which Belfry an executable says that it is.
+/// The version and build that an executable reports about itself.
 @Suite(.timeLimit(.minutes(15))) struct BuildStampTests {
     @Test(arguments: [
         ("", BuildStamp.development, "belfry development (not packaged)"),

@@ -5,32 +5,33 @@ import Synchronization
 
 /// The executable that was built with these tests.
 enum BuiltBelfry {
-    /// Beside the test bundle, which on Linux is what runs.
+    /// The executable's path: it is beside the test bundle, which on Linux is the running process.
     static let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "belfry")
 
-    /// How a command ended.
+    /// The exit code and the output of a command that has ended.
     struct Ending: Sendable {
-        /// The exit code, or the signal below zero.
+        /// The exit code, or the negated signal number if a signal ended the command.
         let code: Int32
         let output: String
         let complaint: String
 
-        /// A member of the JSON that was printed.
+        /// Returns a member of the JSON object that the command printed.
         func member(_ name: String) throws -> JSONValue? {
             guard case .object(let object) = try JSONValue(parsing: output) else { return nil }
             return object[name]
         }
     }
 
-    /// Makes a new store, which no other command does.
+    /// Creates a new store with `belfry migrate`; no other command creates one.
     static func makeStore(at path: String) async throws {
         let ending = try await run(["migrate", "--database", path])
         guard ending.code == 0 else { throw LogEnded(description: ending.complaint) }
     }
 
-    /// Runs a command to its end, with `input` piped in, and with no variables but the path and
-    /// those of `environment`.
+    /// Runs a command to its end with `input` piped in.
+    ///
+    /// The command gets no environment variables but the path and those of `environment`.
     static func run(
         _ arguments: [String], input: String = "", environment: [String: String] = [:]
     ) async throws -> Ending {
@@ -50,14 +51,14 @@ enum BuiltBelfry {
     }
 }
 
-/// A folder that goes when the process ends.
+/// Temporary folders that are removed when the process ends.
 enum Folder {
     static func make() throws -> URL {
         URL(filePath: try TemporaryStore().path).deletingLastPathComponent()
     }
 }
 
-/// One run of the executable.
+/// One run of the executable as a child process.
 final class Child: Sendable {
     private struct State {
         var code: Int32?
@@ -67,8 +68,10 @@ final class Child: Sendable {
     private let process = Process()
     private let state = Mutex(State())
 
-    /// Prepares a run; `openFiles` is the limit that a shell sets before, which cannot be raised,
-    /// and `reader` the command of a shell that gets its output.
+    /// Prepares a run.
+    ///
+    /// `openFiles` is the limit that a shell sets beforehand and that the executable cannot raise.
+    /// `reader` is a shell command that reads the executable's output.
     init(
         _ arguments: [String], openFiles: Int? = nil, pipedInto reader: String? = nil,
         environment: [String: String]
@@ -113,8 +116,9 @@ final class Child: Sendable {
         for waiter in waiters { waiter.resume(returning: code) }
     }
 
-    /// The exit code, or the signal below zero, once it has ended; it is killed if nobody can wait
-    /// for it any more.
+    /// Waits for the end and returns the exit code, or the negated signal number.
+    ///
+    /// If the waiting task is cancelled, the process is killed.
     func ended() async -> Int32 {
         await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in

@@ -7,7 +7,7 @@ import Testing
 @testable import RelayServer
 @testable import belfry
 
-/// The verdicts of `belfry doctor`.
+/// The verdicts that `belfry doctor` derives from an overview.
 @Suite struct CheckupTests {
     private static let now = Timestamp(iso8601: "2026-11-23T12:00:00Z") ?? Timestamp(seconds: 0)
 
@@ -88,7 +88,7 @@ import Testing
         let diagnosis = try Self.checkup([
             (#""canSend": "yes""#, #""canSend": "yes", "canSignIn": false"#)
         ]).diagnosis
-        // It may be meant: servers alone call.
+        // This may be intended, for a container that only servers call.
         #expect(diagnosis.state == .ok)
         let check = "sign-in iCloud.com.example.Art/production"
         let found = diagnosis.findings.first { $0.check == check }
@@ -104,11 +104,11 @@ import Testing
         #expect(diagnosis.findings.count == 10)
         #expect(diagnosis.findings.allSatisfy { $0.next == nil })
         #expect(!diagnosis.isBad(strict: true))
-        // What nobody asked for is said, and counts for nothing.
+        // A check that was not requested is listed, but does not change the verdict.
         #expect(diagnosis.findings.filter { $0.state == .unknown }.map(\.check) == ["backup"])
     }
 
-    /// One thing that is wrong, and what is said of it.
+    /// An overview with one fault, and the finding that it must cause.
     struct Wrong: Sendable, CustomTestStringConvertible {
         let old: String
         let new: String
@@ -269,7 +269,7 @@ import Testing
         #expect(due.map(\.next) == [wrong.next])
         #expect(diagnosis.isBad(strict: false) == (wrong.state == .fail))
         #expect(diagnosis.isBad(strict: true))
-        // What is to be run is a command that there is.
+        // The suggested next step must be a command that exists.
         if wrong.next.hasPrefix("belfry ") {
             let words = wrong.next.split(separator: " ").dropFirst().map(String.init)
             #expect(throws: Never.self) { _ = try BelfryCommand.parseAsRoot(words) }

@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// The executable as a shell sees it: help, refusals, exit codes.
+/// The executable as a shell user sees it: help, refusals and exit codes.
 @Suite(.timeLimit(.minutes(30))) struct CommandLineTests {
     // MARK: Help
 
@@ -53,7 +53,7 @@ import Testing
         var arguments: [String]
         var environment: [String: String] = [:]
         var code: Int32
-        /// The whole of what it complains, or of its beginning.
+        /// The whole complaint, or its beginning.
         var complaint: String
 
         init(
@@ -120,7 +120,8 @@ import Testing
         Refusal(
             "migrate --database /nowhere/relay.sqlite", code: 69,
             "error: /nowhere/relay.sqlite cannot be brought up to date: "),
-        // It would be good for all containers, and more than was asked for.
+        // Without `--container`, the token would be valid for all containers, which is more than
+        // the user asked for.
         Refusal(
             "tokens create --label ci -e production", code: 64,
             "Error: --environment needs --container: without one, a token is for all containers"),
@@ -227,7 +228,7 @@ import Testing
             "error: the secret of the change source is empty: give the one that was shown when it "
                 + "was made, "
         ),
-        // What the client of HTTP would show whole.
+        // The HTTP client's own error message would show the whole header with the token.
         Refusal(
             "overview --admin-token secret\r --url http://127.0.0.1:1", code: 78,
             "error: the administrative token contains a line break: remove it\n"),
@@ -236,7 +237,8 @@ import Testing
             code: 78,
             "error: the secret of the change source contains a line break: give it without one, "
                 + "with --secret or BELFRY_SOURCE_SECRET\n"),
-        // Sent as a bearer, it was told that a header is missing.
+        // A secret that is not recognised as a `whsec_` secret would be sent as a bearer token, and
+        // the relay would complain of a missing header.
         Refusal(
             "trigger create Todo t1 --url http://127.0.0.1:1/changes/1/c/d/s --secret whsec_AAAA",
             code: 78,
@@ -254,12 +256,12 @@ import Testing
         Refusal(
             "keys create -c c --kind serverToServer", code: 64,
             "Error: --kind serverToServer needs the public key: --public-key-file\n"),
-        // What is meant for a server may hold a password.
+        // An address of a database server may hold a password, which must not be printed.
         Refusal(
             "secrets rotate --database postgresql://u:secret@h/d --new-key-file k", code: 64,
             "Error: this command is only for files; for a store on PostgreSQL, start a relay "
                 + "with "),
-        // Whoever tries again at 69 would do so for ever.
+        // A script that retries after exit code 69 would retry this for ever.
         Refusal(
             "migrate --database postgresql://u:secret@h/d", code: 78,
             "error: the URL of the database cannot be used: "),
@@ -428,16 +430,18 @@ import Testing
         }
         #expect(!lines("-l 'preset'", "debezium", "hasura").isEmpty)
         #expect(!lines("-l 'environment'", "'development production'").isEmpty)
-        // The settings of serve are no options of the parser.
+        // The settings of `serve` are not options of the argument parser, but the script completes
+        // them.
         #expect(!lines("serve", "--http-port", "--storage-path").isEmpty)
-        // Who asks for something else than a file has none offered (-f).
+        // For an option that takes no file, the completion must not offer file names: fish
+        // suppresses them with `-f`.
         let seed = lines("-l 'seed'")
         #expect(!seed.isEmpty && seed.allSatisfy { !$0.contains("-rfka") }, "\(seed)")
     }
 
     // MARK: dev
 
-    /// Nothing of it goes to a proxy that the user has.
+    /// Requests of the sandbox to itself must not go through the proxy in the user's environment.
     @Test(arguments: [
         [:], ["http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"],
     ])

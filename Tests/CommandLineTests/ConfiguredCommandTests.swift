@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What the configuration decides before anything runs.
+/// What a command decides from the configuration before it does anything.
 @Suite(.timeLimit(.minutes(30))) struct ConfiguredCommandTests {
     @Test(arguments: [
         "", "no certificate\n",

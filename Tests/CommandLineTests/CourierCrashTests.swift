@@ -4,9 +4,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What waits for a web courier, across kill -9.
+/// Notifications that wait for a web courier survive kill -9.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct CourierCrashTests {
-    /// What one poll got: the record's name, or nothing.
+    /// Polls the courier once and returns the record's name, or `nil` if there was no notification.
     private static func poll(_ client: RelayClient, _ path: String) async throws -> String? {
         let reply = try await client.call("GET", path).expect(200)
         guard case .string(let name)? = reply["ck", "qry", "rid"] else { return nil }
@@ -34,7 +34,8 @@ import Testing
             let fresh = (0..<10).map { "a\(round)-\($0)" }
             for name in fresh { try await container.post(.change("create", name)) }
             names += fresh
-            // Some are fetched at once; the relay dies while others may still be on their way.
+            // Some notifications are fetched at once. The relay is killed while others may still be
+            // on their way to the courier's queue.
             for _ in 0..<3 {
                 if let name = try await Self.poll(relay.client, courier) { fetched.append(name) }
             }

@@ -9,7 +9,7 @@ import Testing
 
 /// What the relay promises across kill -9, and how it ends when it is asked to.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct CrashTests {
-    /// A gateway, a file, and the relay on it with alice's devices and bob's.
+    /// A simulated gateway, a store file, and a relay on it with the devices of alice and bob.
     private struct Rig {
         let gateway: SampleGateway
         let path: String
@@ -34,14 +34,14 @@ import Testing
             container.client = relay.client
         }
 
-        /// Lets the relay finish, which must succeed, and stops the gateway.
+        /// Ends the relay, which must exit with 0, and stops the gateway.
         func close() async {
             let code = await relay.end()
             #expect(code == 0, "\(relay.logged)")
             await gateway.simulated.stop()
         }
 
-        /// The pushes, once so many were accepted, each delivery counted once.
+        /// Waits until `count` deliveries were accepted, each counted once, and returns the pushes.
         func accepted(_ count: Int) async throws -> [ReceivedPush] {
             _ = try await gateway.simulated.totals(within: .patience) {
                 $0.accepted - $0.duplicates >= count
@@ -52,7 +52,7 @@ import Testing
 
     // MARK: kill -9
 
-    /// Ways in which a push can be open when the relay dies.
+    /// The gateway's answers that leave a push open when the relay is killed.
     static let openEndings: [GatewayAnswer] = [
         .silence, .freezeConnection,
         .refuse(GatewayRefusal(status: 503, reason: "ServiceUnavailable", retryAfter: 3)),
@@ -139,7 +139,7 @@ import Testing
         Self.checkRepetitions(rig.gateway.simulated.pushes)
     }
 
-    /// A repeated push is the same push, badge and all.
+    /// Checks that a repeated push equals the first one, including its badge.
     private static func checkRepetitions(_ pushes: [ReceivedPush]) {
         for (id, same) in Dictionary(grouping: pushes, by: \.apnsID) {
             #expect(Set(same.map(\.payload)).count == 1, "\(id)")
@@ -196,7 +196,8 @@ import Testing
         Self.checkRepetitions(rig.gateway.simulated.pushes)
     }
 
-    /// The records that were told of, once all of `names` were.
+    /// Waits until pushes about all of `names` were accepted, and returns the names of all records
+    /// that pushes were about.
     private static func arrivals(
         of names: Set<String>, _ gateway: SampleGateway
     ) async throws -> Set<String> {
@@ -209,7 +210,7 @@ import Testing
             let arrived = Set(
                 gateway.simulated.pushes.filter(\.isAccepted)
                     .compactMap { $0.line.split(separator: " ").last.map(String.init) })
-            // Some that arrived may not have been acknowledged.
+            // Some of the pushes that arrived may be about changes that were never acknowledged.
             if arrived.isSuperset(of: names) { return arrived }
             count += 1
         }
@@ -229,7 +230,7 @@ import Testing
         let code = await rig.relay.end(signal)
         #expect(code == 0, "\(rig.relay.logged)")
         #expect(rig.gateway.simulated.pushes.filter(\.isAnswered).count == 2)
-        // Nothing of it is owed any more.
+        // The relay owes nothing of it any more.
         try await rig.restart()
         try await rig.container.post(.change("create", "a2"))
         _ = try await rig.accepted(4)
@@ -282,7 +283,7 @@ import Testing
         var bytes = try Data(contentsOf: file)
         bytes.replaceSubrange(60..<64, with: [0, 0, 0, 99])
         try bytes.write(to: file)
-        // A newer Belfry leaves checksums that fit.
+        // A newer Belfry would leave matching checksums.
         try RelayStore.reseal(path: file.path)
         bytes = try Data(contentsOf: file)
         let gateway = try await SampleGateway.start(in: folder)
@@ -302,7 +303,7 @@ import Testing
     }
 }
 
-/// The names of changes that were answered 2xx.
+/// The names of the changes that the relay answered with a 2xx status.
 private actor AcknowledgedNames {
     private(set) var names: Set<String> = []
     private var waiter: (count: Int, continuation: CheckedContinuation<Void, Never>)?
@@ -314,7 +315,7 @@ private actor AcknowledgedNames {
         waiter.continuation.resume()
     }
 
-    /// Returns once there are so many.
+    /// Waits until there are `count` names.
     func wait(for count: Int) async {
         guard names.count < count else { return }
         await withCheckedContinuation { waiter = (count, $0) }

@@ -7,7 +7,7 @@ import Testing
 
 /// `belfry dev` as a new user meets it.
 @Suite struct DevCommandTests {
-    /// A run of it that goes on until it is ended.
+    /// A run of `belfry dev` that continues until the test ends it.
     struct Sandbox {
         let child: Child
         let output: LogLines
@@ -28,7 +28,7 @@ import Testing
             return sandbox
         }
 
-        /// What stands behind `ckAPIToken=` in the printed commands.
+        /// The API token in the commands that the sandbox prints (`ckAPIToken=…`).
         var apiToken: String? {
             output.text.firstMatch(of: /ckAPIToken=([0-9a-f]+)/).map { String($0.1) }
         }
@@ -57,7 +57,8 @@ import Testing
         #expect(try folders() == [])
     }
 
-    /// Its listener went on in the command that it ran, which called it and had no answer.
+    /// Regression: the command that `dev` runs to try itself out went on listening, called a relay
+    /// that no longer answered, and delayed the end.
     @Test func `one that tries itself ends when it is ended as it starts`() async throws {
         let home = try Folder.make()
         let child = Child(
@@ -90,7 +91,7 @@ import Testing
         #expect(open.contains("0") && !open.contains("\(kept)"), "\(open)")
     }
 
-    /// Whether SIGHUP reaches a process that is started here: under `nohup` it is ignored.
+    /// Whether SIGHUP reaches a process that is started here; `nohup` makes processes ignore it.
     static var hangUpIsHeard: Bool {
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8),
             let mask = status.firstMatch(of: /SigIgn:\s*([0-9a-f]+)/).map({ String($0.1) }),
@@ -131,7 +132,7 @@ import Testing
         let file = home.appending(path: ".local/state/belfry/dev.json").path
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions]
         #expect(mode as? Int == 0o600)
-        // Nor need its container be named.
+        // The commands know the sandbox's container too.
         for command in [
             ["containers", "show"], ["sources", "list"], ["keys", "list"], ["schema", "show"],
             ["changes", "list"], ["deliveries", "list", "--user", "alice"], ["check"],
@@ -140,7 +141,7 @@ import Testing
             let shown = try await BuiltBelfry.run(command, environment: environment)
             #expect(shown.code == 0, "\(command): \(shown.complaint)")
         }
-        // Where a database posts is the port that was found, and not the 0 that was asked for.
+        // The printed address has the port that was chosen, not the requested port 0.
         let source = try await BuiltBelfry.run(
             ["sources", "show", "database", "--json"], environment: environment)
         #expect(source.output.contains("/changes/1/"), "\(source.output)\(source.complaint)")
@@ -149,7 +150,7 @@ import Testing
             ["sources", "list", "--url", "http://127.0.0.1:1", "--admin-token", "t"],
             environment: environment)
         #expect(unnamed.code == 78 && unnamed.complaint.contains("no container: give --container"))
-        // Whoever says which relay is meant is taken at their word.
+        // An explicit `--url` takes precedence over the running sandbox.
         let other = try await BuiltBelfry.run(
             ["containers", "list", "--url", "http://127.0.0.1:1"], environment: environment)
         #expect(other.code == 78)
@@ -239,7 +240,7 @@ import Testing
         let place = home.appending(path: folder).path
         let mode = try FileManager.default.attributesOfItem(atPath: place)[.posixPermissions]
         #expect(mode as? Int == 0o700)
-        // Nobody can guess the name, and take it before.
+        // The folder's name is random, so that nobody can guess it and create the folder first.
         #expect(folder.count == "belfry-dev-".count + 16)
         #expect(await sandbox.end() == 0)
         #expect(try made().isEmpty)
@@ -286,7 +287,7 @@ import Testing
         #expect(
             second.complaint.contains(
                 "127.0.0.1:\(port) cannot be served: Address already in use\n"))
-        // The one that runs is found still.
+        // Commands still find the first sandbox, which runs.
         let found = try await BuiltBelfry.run(
             ["containers", "list"], environment: ["HOME": home.path])
         #expect(found.code == 0)

@@ -4,9 +4,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// `belfry doctor`, against a relay that runs and against its file.
+/// `belfry doctor`, against a running relay and against its file.
 @Suite(.timeLimit(.minutes(30))) struct DoctorCommandTests {
-    /// Runs the command; the overview's own honesty is seen by the same answers.
+    /// Runs `belfry doctor` against the relay's administrative listener.
     private static func examine(
         _ relay: ServedBelfry, _ arguments: String..., token: String = RelayClient.adminToken
     ) async throws -> BuiltBelfry.Ending {
@@ -15,7 +15,7 @@ import Testing
             environment: ["BELFRY_ADMIN_TOKEN": token])
     }
 
-    /// Returns once a container can send, or cannot, by the gateway's own answer.
+    /// Polls the overview until the gateway's answers have decided whether the container can send.
     private static func waitForAnswer(_ relay: ServedBelfry) async throws -> JSONValue? {
         for _ in 0..<10_000 {
             let view = try await relay.client.administer("GET", "overview").expect(200)
@@ -25,7 +25,8 @@ import Testing
         return nil
     }
 
-    /// Where the configuration names the file, the next step does.
+    /// Checks that the suggested next step names the database file, because the configuration names
+    /// it.
     private static func checkAdvice(
         _ relay: ServedBelfry, of file: String, without backups: String
     ) async throws {
@@ -49,7 +50,8 @@ import Testing
         let relay = try await ServedBelfry.start(on: file, for: gateway)
         let container = try await SampleContainer.create(on: relay.client, for: gateway)
 
-        // Before the first push nobody knows whether it works, whatever credential is there.
+        // Before the first push it is unknown whether sending works, even if a credential is
+        // configured.
         let fresh = try await Self.examine(relay)
         #expect(fresh.code == 0, "\(fresh.complaint)")
         #expect(fresh.output.contains("nothing was sent since the relay was started"))
@@ -70,7 +72,7 @@ import Testing
         #expect(well.output.contains("last answer: accepted at 20"), "\(well.output)")
         #expect(well.output.contains("agrees with this machine's within 5 s"))
 
-        // A copy that is too old, and a source that nobody believes.
+        // A missing backup, and a source whose requests fail verification.
         let old = folder.appending(path: "backups")
         try FileManager.default.createDirectory(at: old, withIntermediateDirectories: false)
         let missing = try await Self.examine(relay, "--backups", old.path)

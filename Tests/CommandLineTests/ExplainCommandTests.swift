@@ -5,7 +5,7 @@ import Testing
 
 @testable import belfry
 
-/// `belfry explain`, in a sandbox; what it shows stands in docs/explain.md.
+/// `belfry explain` in a sandbox; docs/explain.md shows the same output.
 @Suite struct ExplainCommandTests {
     @Test func `the sandbox explains what it did, as the page about it shows`() async throws {
         let home = try Folder.make()
@@ -49,7 +49,7 @@ import Testing
         _ = await sandbox.end()
     }
 
-    /// A text with what differs from run to run written alike.
+    /// Replaces what differs from run to run in a text, such as times, with fixed placeholders.
     private static func masked(_ text: String) -> String {
         text.replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "T")
             .replacing(#/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/#, with: "U")

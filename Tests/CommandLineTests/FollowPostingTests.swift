@@ -11,7 +11,7 @@ import Testing
 
 @testable import belfry
 
-/// What is believed of answers to posted rows: what is said to be taken, the database forgets.
+/// How the relay's answers to posted rows are judged: the database drops what counts as taken.
 @Suite struct FollowPostingTests {
     private static let url = "https://relay.example/changes/1/c/development/s"
 
@@ -54,7 +54,9 @@ import Testing
         return row
     }
 
-    /// Posts rows to what takes bodies of `most` bytes; returns what was taken, and what is said.
+    /// Posts rows to a receiver that accepts bodies of up to `most` bytes.
+    ///
+    /// Returns the requests that it accepted and the verdict on the rows.
     private static func post(
         _ rows: [FollowedRow], most: Int
     ) async -> (requests: [[JSONValue]], said: RowsTaken) {
@@ -76,7 +78,8 @@ import Testing
         rows.map { .object($0.json) }
     }
 
-    /// A relay that takes less than another, or a proxy before it, holds nobody up for good.
+    /// A relay or a proxy with a smaller limit for bodies than expected must not block the rows for
+    /// ever.
     @Test(arguments: [(7, [2, 2, 2, 3]), (4, [1, 1, 1, 1, 1, 1, 1, 1, 1]), (30, [9])])
     func `rows that are too long together are posted by halves, in their order:`(
         most: Int, counts: [Int]
@@ -104,7 +107,8 @@ import Testing
                     RowExceptions(older: requests.count, tooLong: ["public.t (id=2)"])))
     }
 
-    /// Such a deletion is one; of another change the relay keeps what there is, and parks it.
+    /// A deletion needs only the key. For another change the relay keeps what there is and parks
+    /// it.
     @Test(arguments: [FollowedRow.Operation.create, .update, .delete])
     func `a row that is too long without long values goes with its key`(
         operation: FollowedRow.Operation

@@ -5,7 +5,8 @@ import Testing
 
 @testable import belfry
 
-/// What is wrong with a file is said with its place, and what editors leave in one harms nothing.
+/// Errors in a file are reported with their place, and what editors add to a file (byte order
+/// marks, line ends) does no harm.
 @Suite struct InputFileTests {
     @Test func `what is no JSON is placed as editors count`() throws {
         let text = "{\r\n  \"ä\": 1,,\r\n}"

@@ -6,9 +6,9 @@ import Testing
 
 @testable import belfry
 
-/// `belfry listen`.
+/// `belfry listen` against a sandbox.
 @Suite struct ListenCommandTests {
-    /// A run of it in a sandbox.
+    /// Starts `belfry listen` against the sandbox in `home`; returns the process and its output.
     private static func listen(_ arguments: [String], home: URL) async throws -> (Child, LogLines) {
         let child = Child(["listen"] + arguments, environment: ["HOME": home.path])
         let output = LogLines()
@@ -19,7 +19,7 @@ import Testing
         return (child, output)
     }
 
-    /// A sandbox in which carol has a phone and wants to know of urgent things to do.
+    /// Starts a sandbox in which carol has a phone and subscribes to urgent to-dos.
     private static func sandbox(
         home: URL, folder: URL
     ) async throws -> DevCommandTests.Sandbox {
@@ -90,7 +90,7 @@ import Testing
         _ = try await output.line { $0.hasSuffix("create  Todo/after") }
         _ = try await errors.line { $0 == "(the relay answers again)" }
         #expect(await second.end() == 0)
-        // One that keeps nothing begins its positions anew.
+        // A relay that kept nothing counts its positions from the start again.
         let third = try await Self.sandbox(home: home, folder: home.appending(path: "other"))
         _ = try await errors.line {
             $0 == "(the log now ends before the changes that were shown; starting again)"
@@ -108,7 +108,7 @@ import Testing
         let home = try Folder.make()
         let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))
         try await Self.trigger("before", 1, home: home)
-        // It reads one line, is gone, and only then says so.
+        // The reader takes one line, closes its end of the pipe, and only then prints the line.
         let child = Child(
             arguments, pipedInto: "{ read -r line; exec <&-; echo \"$line\"; }",
             environment: ["HOME": home.path])
@@ -126,7 +126,7 @@ import Testing
     @Test func `pushes are posted to an endpoint, as they were composed`() async throws {
         let home = try Folder.make()
         let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))
-        // Whatever answers HTTP will do: here the sandbox's own health check, which refuses a POST.
+        // Any HTTP endpoint will do: here the sandbox's own health check, which refuses a POST.
         let address = try #require(
             sandbox.output.text.firstMatch(of: /http:\/\/127\.0\.0\.1:[0-9]+/)
         ).0

@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// The relay's own commands where it speaks TLS, and the relay where files are few.
+/// The relay's own commands against a TLS listener, and a relay that may open only few files.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct ListenerProcessTests {
     @Test func `commands with the relay's configuration reach it over TLS`() async throws {
         let home = try TemporaryStore()
@@ -31,14 +31,14 @@ import Testing
         }
         let verified = try await overview(chain, caFile: kept.appending(path: "ca.pem").path)
         #expect(verified.code == 0, "\(verified.complaint)")
-        // Its own certificate needs nobody who vouches for it.
+        // The relay's own certificate is trusted without a certificate authority.
         let own = try await overview(chain)
         #expect(own.code == 0, "\(own.complaint)")
-        // Another authority is not believed, nor another certificate.
+        // A certificate of another authority is refused, and so is another certificate.
         let elsewhere = try Folder.make()
         let other = try await SampleGateway.start(in: elsewhere)
         let foreign = elsewhere.appending(path: "gateway/server.pem").path
-        // One that was renewed meanwhile is verified.
+        // A certificate that was renewed meanwhile is verified by its authority.
         let renewed = try await overview(foreign, caFile: kept.appending(path: "ca.pem").path)
         #expect(renewed.code == 0, "\(renewed.complaint)")
         for caFile in [other.caFile, nil] {
@@ -52,11 +52,11 @@ import Testing
         await other.simulated.stop()
     }
 
-    /// Sockets that a test opens without a word.
+    /// Sockets that a test opens without sending anything.
     private final class Crowd {
         private var sockets: [Int32] = []
 
-        /// Connects, as far as somebody takes it or the system holds it.
+        /// Opens `count` connections, as far as the relay accepts them or the system queues them.
         init(_ count: Int, port: Int) {
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
@@ -92,7 +92,7 @@ import Testing
         let port = try #require(relay.client.url.split(separator: ":").last.flatMap { Int($0) })
         for round in 0..<3 {
             let crowd = Crowd(files + 200, port: port)
-            // The operator's port and the store are reached all the same.
+            // The operator's port and the store stay reachable.
             #expect(try await relay.client.administer("GET", "overview").status == 200)
             #expect(
                 try await relay.client.administer(
@@ -100,7 +100,7 @@ import Testing
                     ["topics": ["com.example.Crowd"]]
                 ).status < 300)
             crowd.leave()
-            // The relay hears of each that left, one by one.
+            // The relay notices the closed connections one by one.
             while try await relay.client.call("GET", "/healthz").status != 200 {}
         }
         #expect(await relay.end() == 0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import belfry
 
-/// Nobody writes lines of the log but the relay.
+/// Text from outside cannot forge lines of the relay's log.
 @Suite struct LogLineTests {
     @Test(arguments: [
         ("plain text\n", "plain text\n"), ("", "\n"), ("größer ✓\n", "größer ✓\n"),

@@ -2,9 +2,9 @@ import Foundation
 import RelayModel
 import Testing
 
-/// `belfry match`: files of subscriptions and changes in, what fires out.
+/// `belfry match`: files of subscriptions and changes go in, the matches come out.
 @Suite struct MatchCommandTests {
-    /// One condition that asks for the same in each form, and one that is not fulfilled.
+    /// The same condition in each form, and one that is never fulfilled.
     private static let subscriptions = #"""
         {"id":1,"recordType":"Art","predicate":"artist == %@ AND price < 10","args":["ada"]}
         {"id":2,"recordType":"Art","predicate":"artist == 'bob'"}
@@ -36,7 +36,7 @@ import Testing
             "match", "--subscriptions", paths[0], "--changes", paths[1], "--matches", paths[2],
             "--engine", engine,
         ])
-        // What is refused is not matched, and whoever only looks at the code shall know.
+        // Refused subscriptions are not matched, and the exit code says that there were some.
         #expect(ending.code == 1, "\(ending.complaint)")
         #expect(ending.complaint.contains("s.jsonl:9: "))
         #expect(ending.complaint.contains("s.jsonl:10: "))
@@ -56,7 +56,7 @@ import Testing
         #expect(object["refused"] == 4)
         #expect(object["matches"] == 10)
         let lines = try String(contentsOfFile: paths[2], encoding: .utf8)
-        // A list without a quantifier means ANY to Realm and Minapp alone.
+        // Only Realm and Minapp read a list without a quantifier as ANY.
         let expected = #"""
             {"id":"one","matches":[1,3,5,7]}
             {"id":"list","matches":[3,5]}
@@ -66,8 +66,9 @@ import Testing
         #expect(lines == expected)
     }
 
-    /// As the relay reads what was saved: records and users may be said as texts, and a search of
-    /// all texts has its other spellings.
+    /// Conditions are read as the relay reads saved ones.
+    ///
+    /// Records and users may be given as texts, and a search of all texts has its other spellings.
     @Test(arguments: ["index", "reference"])
     func `a condition is what it is when it is saved`(engine: String) async throws {
         let folder = try Folder.make()
@@ -139,7 +140,7 @@ import Testing
         ])
         #expect(ending.code == 1)
         #expect(try ending.member("refused") == 501)
-        // A line's place is told once.
+        // Each line's place is reported once.
         #expect(
             ending.complaint.hasPrefix(
                 "\(paths[0]):1: id: an integer or a string is expected\n"),

@@ -3,7 +3,7 @@ import GatewaySimulator
 import RelayTestKit
 import Testing
 
-/// A store that is moved as an operator does it, and killed meanwhile.
+/// `belfry move` as an operator runs it, including kills in the middle.
 @Suite(
     .serialized, .timeLimit(.minutes(30)),
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
@@ -11,7 +11,7 @@ struct MoveCommandTests {
     private let file: String
     private let url: String
     private let schema: String
-    /// A service file in which the server is called house.
+    /// A service file (`pg_service.conf`) that calls the server `house`.
     private let services: String
 
     init() throws {
@@ -41,7 +41,7 @@ struct MoveCommandTests {
         #expect(await relay.end() == 0)
         for point in ["commit:2", "committed:3", "commit:5"] {
             #expect(try await move(killedAt: point).code == -SIGKILL)
-            // At first nothing was moved yet, and the source was not marked.
+            // At the first point nothing has been moved yet, and the source is not marked.
             if point == "commit:2" { continue }
             let started = try await BuiltBelfry.run(ServedBelfry.arguments(on: file, for: gateway))
             #expect(started.code == 69 && started.complaint.contains("run belfry move again"))
@@ -52,7 +52,8 @@ struct MoveCommandTests {
         #expect(moved.code == 0 && moved.output.contains("equal at both ends, sound"), "\(moved)")
         let check = try await BuiltBelfry.run(["check", "--database", url, "--schema", schema])
         #expect(check.code == 0 && check.output.contains("sound"))
-        // Other commands take the schema for the shard that it may be; a file is no shard.
+        // Other commands accept the schema as a shard's name, since it may be one. A file is no
+        // shard.
         let list = ["containers", "list", "--shard", schema, "--database"]
         let listed = try await BuiltBelfry.run(list + [url])
         #expect(listed.code == 0 && listed.output.contains("CONTAINER"), "\(listed)")
@@ -89,7 +90,7 @@ struct MoveCommandTests {
         #expect(made.contains("service house: p0001_createSchema"), "\(made)")
         let nodes = try await run("nodes", "--database", name, "--schema", schema)
         #expect(nodes == "no relay\n")
-        // One shard of several is asked where it is.
+        // A list with a single schema is asked as a list of shards.
         let shard = try await run("nodes", "--database", name, "--schemas", " \(schema),")
         #expect(shard == "no relay\n")
         let check = try await run(
@@ -101,7 +102,7 @@ struct MoveCommandTests {
         #expect(list.contains("containers"), "\(list)")
     }
 
-    /// The former primary is named first, and takes what is written as ever.
+    /// The former primary is named first in the service file, and still accepts writes.
     @Test func `of the servers of a service the one that was promoted is taken`() async throws {
         let former = try PostgresServer(["fsync=on"])
         let promoted = try PostgresServer(["fsync=on"], copyOf: former)
@@ -139,7 +140,7 @@ struct MoveCommandTests {
         let away = try await BuiltBelfry.run(
             ["nodes", "--database", "postgresql://postgres@127.0.0.1:1/none", "--schemas", "a,b"])
         #expect(away.code == 69 && away.output.contains("cannot be reached"), "\(away)")
-        // The place is named once.
+        // The error names the database once.
         for command in ["nodes", "migrate", "check"] {
             let one = try await BuiltBelfry.run(
                 [command, "--database", "postgresql://postgres@127.0.0.1:1/none"])
@@ -173,7 +174,7 @@ struct MoveCommandTests {
             "--from", file, "--to", "postgresql://u:geheim@127.0.0.1/d")
         #expect(secret.contains("it holds a password") && !secret.contains("geheim"))
         #expect(try await refused("--from", url, "--to", url).contains("the same store"))
-        // The schema would be another one's than was meant.
+        // `--from-schema` beside a file must be refused: the schema was meant for the other end.
         let misplaced = try await refused("--from", file, "--from-schema", schema, "--to", url)
         #expect(misplaced.contains("--from-schema is for a database; \(file) is a file"))
         #expect(

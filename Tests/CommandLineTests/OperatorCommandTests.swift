@@ -7,7 +7,7 @@ import Testing
 
 /// The commands of an operator, on a file and against a running relay.
 @Suite(.timeLimit(.minutes(30))) struct OperatorCommandTests {
-    /// Where the commands work.
+    /// Where the commands work: directly on the file, or through the running relay.
     enum Place: String, CaseIterable, Sendable {
         case file, relay
     }
@@ -17,7 +17,7 @@ import Testing
         let place: [String]
         let environment: [String: String]
 
-        /// What the command prints, as JSON; it must succeed.
+        /// Runs a command that must succeed, and returns the JSON that it prints.
         @discardableResult
         func json(
             _ arguments: String..., location: SourceLocation = #_sourceLocation
@@ -28,7 +28,7 @@ import Testing
             return (try? JSONValue(parsing: ending.output)) ?? .null
         }
 
-        /// What people see.
+        /// Runs a command without `--json`, as people do.
         func run(_ arguments: String...) async throws -> BuiltBelfry.Ending {
             try await BuiltBelfry.run(arguments + place, environment: environment)
         }
@@ -196,7 +196,7 @@ import Testing
             #expect(unknown.code == 1)
             #expect(unknown.complaint.contains("preset"), "\(unknown.complaint)")
 
-            // The secret of such a source is made by its sender, and was never shown here.
+            // The sender makes the secret of such a source, and the relay has never shown it.
             let file = folder.appending(path: "secret")
             try Data("appwrite-key\n".utf8).write(to: file)
             let own = try await shell.run(
@@ -289,7 +289,7 @@ import Testing
         try await checkDeliveries(over)
         let dropped = try await over.json("changes", "drop", "-c", "iCloud.com.example.Art", "1")
         #expect(dropped.value(at: ["dropped", "0", "deleted"]) == true)
-        // One that is not there keeps no other from being tried.
+        // A change that does not exist does not keep the others from being tried.
         let again = try await BuiltBelfry.run(
             ["changes", "drop", "-c", "iCloud.com.example.Art", "1", "2", "--database", file],
             environment: Self.noReserve)

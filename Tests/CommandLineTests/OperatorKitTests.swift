@@ -11,7 +11,7 @@ import Testing
 
 @testable import belfry
 
-/// What an operator does by hand.
+/// The parts of the operator's commands: options, lists, tables and their texts.
 @Suite struct OperatorKitTests {
     @Test(arguments: [
         "overview", "containers list", "keys list -c c", "changes list -c c", "audit",
@@ -51,7 +51,7 @@ import Testing
                 == "There may be more: --before 5")
         #expect(AdministrationOptions.more(["after": "7"]) == "There may be more: --after 7")
         #expect(AdministrationOptions.more(["clients": []]) == nil)
-        // Some lists have no places.
+        // Some lists cannot be continued from a place.
         let couriers: JSONValue = ["couriers": [["serial": 1], ["serial": 2]]]
         let cut = AdministrationOptions.cut(couriers, of: .listCouriers, at: 2)
         #expect(cut == "There may be more: --limit takes up to 1000")
@@ -115,7 +115,7 @@ import Testing
         #expect(told == numbers + ["99"])
         let failed = results.filter { $0.value(at: ["status"]) == "failed" }
         #expect(failed.count == 3, "\(ending.output)")
-        // What is not there does not stay parked.
+        // A change that does not exist is not counted among those that stay parked.
         let absent = try await BuiltBelfry.run(
             ["changes", "replay", "-c", key.container.rawValue, "--database", home.path, "99"])
         #expect(absent.code == 1, "\(absent.output)\(absent.complaint)")
@@ -191,7 +191,8 @@ import Testing
             object["path"] == "\u{2028}ü✓" && object["at"] == .string(Timestamp(seconds: 0).iso8601)
         )
         #expect(object["list"] == ["x", ["y": "z"]])
-        // What is a number is one; a text of digits, and what JSON has no number for, are texts.
+        // Numbers become JSON numbers. A text of digits, and a number that JSON cannot represent,
+        // become strings.
         #expect(object["count"] == 7 && object["ms"] == .number(0.5) && object["name"] == "7")
         #expect(object["most"] == .string("\(UInt64.max)") && object["none"] == "nan")
     }

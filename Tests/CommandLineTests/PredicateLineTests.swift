@@ -89,7 +89,8 @@ import Testing
     }
 
     @Test func `lines come out whole, however they are cut`() {
-        // The mark that some editors put before a text may come by itself, and is no end.
+        // The byte order mark that some editors write may arrive in a chunk of its own, and does
+        // not end the input.
         let text = Array("\u{FEFF}one\n\ntwo\r\n  \nthree".utf8)
         for size in 1...text.count {
             var buffer = LineBuffer()
@@ -121,7 +122,8 @@ import Testing
         #expect(lines == [.tooLong, .whole(Array("next".utf8))])
     }
 
-    /// A condition is kept for the lines that follow, by its bytes: Minapp and Realm compare those.
+    /// A parsed condition is cached for the following lines by its bytes, because Minapp and Realm
+    /// compare bytes.
     @Test func `two spellings of one letter are two conditions`() throws {
         let lines = PredicateLine(dialect: nil, task: .evaluate)
         for (spelling, holds) in [("\u{E9}", false), ("e\u{301}", true)] {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import belfry
 
-/// Why a relay was not reached, and what a file that is sent was, as people are told.
+/// The messages for relays that cannot be reached and for files that cannot be sent.
 @Suite struct ReachingFailureTests {
     private struct Fault: Error, CustomStringConvertible {
         let description: String
@@ -56,7 +56,7 @@ import Testing
     func `of a name that has several addresses, what the system says is told`() async throws {
         let client = HTTPClient(
             eventLoopGroupProvider: .singleton, configuration: RelayTrust().configurations[0])
-        // Nobody listens at a port that is meant for finding others.
+        // Port 1 (tcpmux) has no listener.
         let request = HTTPClientRequest(url: "http://localhost:1/")
         let error = await #expect(throws: (any Error).self) {
             _ = try await client.execute(request, timeout: .seconds(60))
@@ -111,7 +111,7 @@ import Testing
         try pipe.fileHandleForWriting.close()
         let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
         #expect(try InputFile(path).secret() == "secret")
-        // Until here it is open.
+        // The descriptor must stay open until here.
         try pipe.fileHandleForReading.close()
         let folder = try Folder.make()
         #expect(throws: CommandFailure(.input, "there is no file \(folder.path)/none")) {

@@ -4,7 +4,8 @@ import Testing
 
 @testable import belfry
 
-/// Answers of `rehearse` that are about one change after the other are one.
+/// The pages of a `rehearse` answer, each about the changes after those of the page before, add up
+/// to one answer.
 @Suite struct RehearsalPagesTests {
     private static func page(
         _ changes: Int64, fired: Int64, from: String, to: String, end: String = "changes",

@@ -5,7 +5,7 @@ import Testing
 
 @testable import belfry
 
-/// `belfry rehearse`, in a sandbox; what it shows stands in docs/rehearse.md.
+/// `belfry rehearse` in a sandbox; docs/rehearse.md shows the same output.
 @Suite struct RehearseCommandTests {
     @Test func `the sandbox rehearses, as the page about it shows`() async throws {
         let home = try Folder.make()
@@ -120,7 +120,7 @@ import Testing
         try await BuiltBelfry.run(arguments, environment: ["HOME": home.path])
     }
 
-    /// A text with what differs from run to run written alike.
+    /// Replaces what differs from run to run in a text, such as times, with fixed placeholders.
     private static func masked(_ text: String) -> String {
         text.replacing(#/\d{4}-\d\d-\d\dT[\d:.]+Z/#, with: "T")
             .replacing(#/by (day|hour) .*/#, with: "when")

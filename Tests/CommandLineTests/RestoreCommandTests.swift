@@ -3,7 +3,7 @@ import GatewaySimulator
 import RelayTestKit
 import Testing
 
-/// Copies of a store, and stores of copies, as an operator makes them.
+/// Copies of a store, and stores restored from copies, as an operator makes them.
 @Suite(.timeLimit(.minutes(30))) struct RestoreCommandTests {
     @Test func `a backup is restored under its own name, or in place of a store`() async throws {
         let folder = try Folder.make()

@@ -1,8 +1,9 @@
 import Foundation
 
 extension DevCommandTests.Sandbox {
-    /// Starts the one that docs/explain.md and docs/rehearse.md show: carol has a phone and a
-    /// tablet, and is told of what is urgent.
+    /// Starts the sandbox that docs/explain.md and docs/rehearse.md show.
+    ///
+    /// carol has a phone and a tablet, and subscribes to urgent to-dos.
     static func startOfPages(home: URL) async throws -> DevCommandTests.Sandbox {
         let seed = home.appending(path: "seed.json")
         try Data(

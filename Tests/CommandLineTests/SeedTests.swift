@@ -64,7 +64,8 @@ import Testing
         #expect(error.map { "\($0)".contains("is UTF-16: save it as UTF-8") } == true)
     }
 
-    /// Calls that nobody answers any more were tried again for a minute.
+    /// Regression: after the sandbox had begun to end, seeding went on to retry its calls for a
+    /// minute.
     @Test func `a sandbox that is ended while it is sown ends soon`() async throws {
         let home = try Folder.make()
         let file = home.appending(path: "seed.json")
@@ -152,7 +153,8 @@ import Testing
             #expect(run.code == 1)
             #expect(run.complaint.contains("belfry dev: \(file.path): "), "\(run.complaint)")
             #expect(run.complaint.contains(part), "\(run.complaint)")
-            // What was not asked to end would complain of its own end first.
+            // A sandbox that ends without having been asked to would log an error about its end
+            // first.
             #expect(!run.complaint.contains(" error "), "\(run.complaint)")
         }
         let both = try await BuiltBelfry.run(["dev", "--once", "--seed", file.path])

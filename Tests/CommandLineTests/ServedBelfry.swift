@@ -2,9 +2,9 @@ import Foundation
 import RelayTestKit
 import Synchronization
 
-/// `belfry serve` as a process of its own, which can be killed.
+/// `belfry serve` as a process of its own, which a test can kill.
 final class ServedBelfry: Sendable {
-    /// How it is called.
+    /// The client that calls the relay.
     let client: RelayClient
     private let child: Child
     private let log: LogLines
@@ -15,9 +15,9 @@ final class ServedBelfry: Sendable {
         self.client = client
     }
 
-    /// Starts a relay on the file `path`, and returns once it is served.
+    /// Starts a relay on the file `path`, and returns once it serves.
     ///
-    /// - Throws: ``LogEnded`` with what it logged if it ends before.
+    /// - Throws: ``LogEnded`` with the log so far if the process ends first.
     static func start(
         on path: String, for gateway: SampleGateway, _ settings: [String: String] = [:],
         openFiles: Int? = nil
@@ -38,7 +38,7 @@ final class ServedBelfry: Sendable {
         }
     }
 
-    /// The whole command line of a relay on free ports.
+    /// Returns the whole command line of a relay on free ports.
     static func arguments(
         on path: String, for gateway: SampleGateway, _ settings: [String: String] = [:]
     ) -> [String] {
@@ -46,7 +46,7 @@ final class ServedBelfry: Sendable {
         return ["serve"] + all.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
     }
 
-    /// The settings of a relay on free ports.
+    /// Returns the settings of a relay on free ports.
     static func settings(on path: String, for gateway: SampleGateway) -> [String: String] {
         [
             "--storage-path": path, "--storage-disk-reserve-megabytes": "0", "--http-port": "0",
@@ -54,32 +54,32 @@ final class ServedBelfry: Sendable {
         ].merging(gateway.settings) { _, given in given }
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the process with SIGKILL, as a power cut would end it.
     func kill() async {
         child.signal(SIGKILL)
         _ = await child.ended()
     }
 
-    /// Sends it a signal that does not end it.
+    /// Sends the process a signal that does not end it.
     func signal(_ signal: Int32) { child.signal(signal) }
 
-    /// Asks it to end, and returns its exit code, or the signal below zero.
+    /// Asks the process to end, and returns its exit code, or the negated signal number.
     func end(_ signal: Int32 = SIGTERM) async -> Int32 {
         child.signal(signal)
         return await child.ended()
     }
 
-    /// The first line that it logs with this text, once it is there.
+    /// Waits for the first logged line that contains `text`.
     @discardableResult
     func line(containing text: String) async throws -> String {
         try await log.line { $0.contains(text) }
     }
 
-    /// What it logged so far.
+    /// What the process has logged so far.
     var logged: String { log.text }
 }
 
-/// What a process logs, line by line.
+/// The lines that a process logs, as they come.
 final class LogLines: Sendable {
     private struct Waiter {
         var isLine: @Sendable (String) -> Bool
@@ -92,7 +92,7 @@ final class LogLines: Sendable {
         var hasEnded = false
         var waiters: [Waiter] = []
 
-        /// Takes the waiters for `line`.
+        /// Adds `line`, and removes and returns the waiters that it satisfies.
         mutating func take(_ line: String) -> [Waiter] {
             lines.append(line)
             let due = waiters.filter { $0.isLine(line) }
@@ -106,8 +106,8 @@ final class LogLines: Sendable {
 
     init() {
         let reading = pipe.fileHandleForReading
-        // A thread that reads, and not dispatch, whose event loop crashes on Linux when a handler
-        // is taken away beside the end of what it reads.
+        // A thread reads, and not dispatch: on Linux, dispatch's event loop crashes when a handler
+        // is removed while the end of its input is being read.
         Thread { [weak self] in
             while true {
                 let data = reading.availableData
@@ -119,7 +119,7 @@ final class LogLines: Sendable {
 
     var text: String { state.withLock { $0.lines.joined(separator: "\n") } }
 
-    /// The port of a listener, once it is served.
+    /// Waits until a listener serves, and returns its port.
     func port(of listener: String) async throws -> Int {
         let line = try await line {
             ($0.contains("listener=\(listener)") || $0.contains("\"listener\":\"\(listener)\""))
@@ -131,7 +131,7 @@ final class LogLines: Sendable {
         return port
     }
 
-    /// The first line that fits, once it is there.
+    /// Waits for the first line that `isLine` accepts.
     func line(where isLine: @escaping @Sendable (String) -> Bool) async throws -> String {
         try await withCheckedThrowingContinuation { continuation in
             let known: Result<String, any Error>? = state.withLock { state in
@@ -173,8 +173,8 @@ final class LogLines: Sendable {
     }
 }
 
-/// A process ended without logging what was waited for.
+/// A process ended without logging the line that a test waited for.
 struct LogEnded: Error, CustomStringConvertible {
-    /// All that it logged.
+    /// All that the process logged.
     let description: String
 }

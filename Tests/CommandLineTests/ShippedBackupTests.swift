@@ -4,9 +4,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Continuous backups of relays as processes, which are killed, and whose places are not there.
+/// Continuous backups of relay processes that are killed, or whose backup place is missing.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ShippedBackupTests {
-    /// A relay that ships to a folder.
+    /// A relay that ships its backups to a folder.
     private struct Rig {
         let gateway: SampleGateway
         let folder: URL
@@ -45,7 +45,7 @@ import Testing
             for name in names { try await container.post(.change("create", "a\(name)")) }
         }
 
-        /// The head of the log of a file.
+        /// Runs a command and returns the log's head that its JSON reports.
         func head(_ arguments: String...) async throws -> JSONValue? {
             let ending = try await BuiltBelfry.run(arguments + ["--json"])
             #expect(ending.code == 0, "\(ending.output)\(ending.complaint)")
@@ -76,7 +76,8 @@ import Testing
         var rig = try await Rig.furnish()
         try await rig.relay.line(containing: "shipped a copy of the file")
         for round in 0..<4 {
-            // The round before may be on its way, and of the last nothing is.
+            // The previous round's segments may be on their way when the relay is killed, and
+            // nothing of the last round is shipped yet.
             try await rig.post(round * 40..<round * 40 + 40)
             await rig.relay.kill()
             try await rig.restart()
@@ -88,7 +89,7 @@ import Testing
         #expect(verified.code == 0, "\(verified.output)\(verified.complaint)")
         #expect(try verified.member("problems") == [])
         let listed = try await BuiltBelfry.run(["backups", "list", rig.url])
-        // One chain: none of the kills cost a copy of the whole file.
+        // There is one chain: no kill made a second copy of the whole file necessary.
         #expect(listed.code == 0 && listed.output.contains("copy 1  from "), "\(listed.output)")
         #expect(listed.output.split(separator: "\n").count == 1)
         let copy = rig.folder.appending(path: "restored.sqlite").path
@@ -98,7 +99,7 @@ import Testing
         let again = try await rig.head(
             "restore", "--from", rig.url, "--database", copy, "--replace", "--at", moment.iso8601)
         #expect(again == head)
-        // It is a store: a relay serves it, and has every change.
+        // The result is a working store: a relay serves it, and it has every change.
         let served = try await ServedBelfry.start(on: copy, for: rig.gateway)
         let last = try await served.client.administer(
             "GET", "\(rig.container.path)/changes?limit=200"
@@ -159,7 +160,7 @@ import Testing
             #expect((ending.output + ending.complaint).contains("\(part) is damaged"), "\(command)")
         }
         #expect(!FileManager.default.fileExists(atPath: copy))
-        // What the copy cannot help is said before it is fetched.
+        // What no copy could put right is reported before a copy is fetched.
         try Data([1]).write(to: URL(filePath: rig.database + "-replaced"))
         let wrong = [
             (

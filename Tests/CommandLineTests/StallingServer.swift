@@ -1,15 +1,17 @@
 import Foundation
 import RelayTestKit
 
-/// A port of the loopback interface that answers with the head of an answer, and with nothing more.
+/// A loopback server that answers each request with the head of a response and then stalls.
 final class StallingServer: Sendable {
     private let listener: LoopbackPort
     var port: Int { listener.number }
 
+    /// Starts the server on a free port.
+    ///
     /// - Throws: ``LoopbackPort/NoneFree``.
     init() throws { listener = try LoopbackPort(Self.serve) }
 
-    /// Answers what comes first, and keeps the connection until the other end closes it.
+    /// Answers the first request, and keeps the connection open until the client closes it.
     private static func serve(_ connection: Int32) {
         let count = 65_536
         var bytes = [UInt8](repeating: 0, count: count)

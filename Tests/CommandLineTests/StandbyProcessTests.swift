@@ -3,12 +3,12 @@ import GatewaySimulator
 import RelayTestKit
 import Testing
 
-/// A relay that stands by for a store on PostgreSQL, as a process.
+/// A process that stands by for the owner of a store on PostgreSQL.
 @Suite(
     .serialized, .timeLimit(.minutes(15)),
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct StandbyProcessTests {
-    /// Puts the certificate of the gateway in `other` where the relay looks for its own.
+    /// Copies the gateway's certificate and key from `other` to where the relay looks for its own.
     private static func install(from other: URL, in folder: URL) throws {
         for (from, to) in [("server.pem", "live.pem"), ("server-key.pem", "live.key")] {
             let target = folder.appending(path: to)

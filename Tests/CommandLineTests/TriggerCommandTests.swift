@@ -7,7 +7,7 @@ import Testing
 
 @testable import belfry
 
-/// `belfry trigger`, and what `belfry dev` says of each change.
+/// `belfry trigger`, and what `belfry dev` prints about each change.
 @Suite struct TriggerCommandTests {
     @Test(arguments: [
         ("title=Lilies", "title", FieldValue.string("Lilies")),
@@ -128,7 +128,7 @@ import Testing
             let question = ["changes", "show", String(position), "-c", "iCloud.com.example.Art"]
             var shown = try await BuiltBelfry.run(
                 question + user, environment: ["HOME": home.path])
-            // What the gateway answered may still be on its way.
+            // The gateway's answer may still be on its way.
             while shown.output.contains("No push was made") {
                 shown = try await BuiltBelfry.run(
                     question + user, environment: ["HOME": home.path])
