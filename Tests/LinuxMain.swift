@@ -2,11 +2,11 @@ import Foundation
 import Testing
 import XCTest
 
-/// Where the tests begin: all of them are of Swift Testing, which finds them by itself.
+/// The entry point of the tests: all of them are Swift Testing's, which finds them by itself.
 ///
-/// Without this file SwiftPM would look for tests of XCTest, in an index that the compiler had to
-/// write for that alone, and find none. With it, SwiftPM asks for XCTest's alone unless it is told
-/// otherwise: that would pass without a test, and is refused.
+/// Without this file SwiftPM would look for XCTest tests in an index that the compiler had to write
+/// for that purpose alone, and find none. With it, SwiftPM runs only XCTest unless it is told
+/// otherwise. Such a run would pass without a single test, so it is refused.
 @main struct AllTests {
     static func main() async {
         let arguments = CommandLine.arguments

@@ -1,9 +1,10 @@
 import RelayModel
 
-/// The entry of libFuzzer: the first byte says how the rest is cut into what comes at a time.
+/// The entry point of libFuzzer: the first byte decides into which chunks the rest is cut.
 ///
-/// However a connection's bytes are cut, the same messages come, the same violation ends them, and
-/// what waits for its end is bounded. A text is read as a frame, and printed as it was read.
+/// However the bytes of a connection are cut, the same messages come out, the same violation ends
+/// the connection, and the bytes that wait for the rest of their frame are bounded. A text message
+/// is also read as a live frame, and must print as it was read.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 1, count < 65_536 else { return 0 }
@@ -37,7 +38,7 @@ private func heard(_ bytes: ArraySlice<UInt8>, at size: Int, most: Int) -> Heard
         } catch {
             heard.violation = error
         }
-        // A message, and another frame with its head.
+        // The bound is a whole message, and another frame with its head.
         precondition(heard.violation != nil || reader.pending <= 2 * most + 14)
     }
     return heard

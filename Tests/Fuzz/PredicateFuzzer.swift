@@ -2,10 +2,11 @@ import PredicateLanguage
 import RegularExpressions
 import RelayModel
 
-/// The entry of libFuzzer: the first byte chooses the form, the rest is the text.
+/// The entry point of libFuzzer: the first byte chooses the predicate's form, and the rest is the
+/// text.
 ///
-/// What is read must be printed and read again as the same predicate, and evaluated without a
-/// crash; what is refused must be refused at a place inside the text.
+/// A predicate that is accepted must print as a text that reads back as the same predicate, and
+/// must evaluate without a crash. A refusal must name a place inside the text.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     guard count > 1, count < 65_536 else { return 0 }
@@ -20,7 +21,7 @@ public func testOneInput(_ start: UnsafePointer<UInt8>, _ count: Int) -> CInt {
     return 0
 }
 
-/// What predicates are tried on.
+/// The records and arguments that predicates are evaluated with.
 enum Probe {
     static let arguments: [FieldValue] = [
         .string("x"), .integer(1), .double(1.5), .list([.string("x"), .integer(1)]), .null,

@@ -6,7 +6,8 @@ import Synchronization
 
 @testable import LogShipping
 
-/// What keeps a bucket, on the loopback: it answers as a test says, and keeps what it was asked.
+/// A loopback server in place of an S3-like store: it answers as the test says and keeps the
+/// requests.
 final class BucketServer: Sendable {
     struct Question: Sendable {
         var method: String
@@ -18,9 +19,9 @@ final class BucketServer: Sendable {
     struct Answer: Sendable {
         var status = 200
         var body = ""
-        /// Whether as much again is promised, and does not come.
+        /// Whether the head announces a body twice as long, the rest of which never comes.
         var stalls = false
-        /// Whether a megabyte is promised behind it, and comes byte by byte.
+        /// Whether the head announces another megabyte, which comes byte by byte.
         var drips = false
     }
 
@@ -56,12 +57,12 @@ final class BucketServer: Sendable {
         return BucketServer(channel, answering)
     }
 
-    /// What it was asked so far.
+    /// The requests received so far.
     var questions: [Question] { answering.questions.withLock { $0 } }
 
     var host: String { "127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-    /// The bucket, asked for as long as `timeout`.
+    /// Returns a destination for this bucket, whose requests time out after `timeout`.
     func destination(timeout: Duration = .seconds(60)) throws -> BucketDestination {
         var settings = BucketSettings()
         settings.endpoint = "http://\(host)"
@@ -124,7 +125,7 @@ private final class BucketAnswerer: ChannelInboundHandler {
         if answer.drips { drip(context) }
     }
 
-    /// Sends a byte now and then, for as long as anybody takes it.
+    /// Sends a byte now and then until the client closes the connection.
     private func drip(_ context: ChannelHandlerContext) {
         guard context.channel.isActive else { return }
         let byte = HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(bytes: [0])))

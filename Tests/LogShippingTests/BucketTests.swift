@@ -7,7 +7,7 @@ import Testing
 
 @testable import LogShipping
 
-/// What an S3-like store answers, and what comes of it.
+/// The answers of an S3-like store, and how the destination reacts to them.
 @Suite struct BucketTests {
     private func failure(
         of body: () async throws -> Void
@@ -55,7 +55,8 @@ import Testing
             let taken = await failure { try await destination.put("a", Array(other.utf8)) }
             #expect(taken?.kind == .taken)
         }
-        // Another attempt that still goes on is no other relay.
+        // With no object there, 409 means that an earlier attempt of our own is still in progress,
+        // not that another relay wrote it.
         there.withLock { $0 = nil }
         let pending = await failure { try await destination.put("a", Array("abc".utf8)) }
         #expect(pending?.kind == .away)
@@ -79,7 +80,7 @@ import Testing
             "bucket", prefix: "relay/", settings: settings,
             now: { Timestamp(seconds: 1_700_000_000) })
         for _ in 0..<2 { _ = try await destination.get("a", atMost: 100) }
-        // Until here it is open.
+        // The descriptor must stay open until here.
         try pipe.fileHandleForReading.close()
         #expect(
             server.questions.map { $0.headers.first(name: "authorization") ?? "" }

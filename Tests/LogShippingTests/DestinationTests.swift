@@ -5,7 +5,7 @@ import Testing
 
 @testable import LogShipping
 
-/// Places, names and lists.
+/// Destinations of backups: their URLs, names and lists.
 @Suite struct DestinationTests {
     @Test func `a folder keeps what it was given, and lets nobody write over it`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
@@ -53,7 +53,7 @@ import Testing
         for name in ["a/b/f.partial", "a/e/g.partial"] {
             #expect(files.createFile(atPath: "\(folder)/\(name)", contents: Data([1])))
         }
-        // Of one nothing was there yet that is listed.
+        // Besides the file, this removes what interrupted writes left behind, which is in no list.
         try await destination.remove("a/b/c")
         #expect(try files.contentsOfDirectory(atPath: "\(folder)/a").sorted() == ["d", "k"])
         for name in ["a/d", "a/k/l"] { try await destination.remove(name) }
@@ -69,7 +69,7 @@ import Testing
         code: Int32, kind: DestinationFailure.Kind, words: String
     ) async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
-        // The first bytes find room, as on a disk that becomes full.
+        // The first bytes still fit, as on a disk that becomes full.
         let full = FileWriter { file, bytes in
             if bytes.count > 2 { return FileWriter().call(file, bytes.prefix(1)) }
             errno = code
@@ -83,7 +83,7 @@ import Testing
         #expect(sentence.hasPrefix("file://\(folder): a/b cannot be written: \(words)"))
         #expect(!sentence.contains("NSCocoa") && !sentence.contains("Error Domain"))
         #expect(try await FolderDestination(folder).names(below: "") == [])
-        // Nothing of it is in the way once there is room.
+        // A partly written file is not in the way once there is room.
         try await FolderDestination(folder).put("a/b", [1, 2, 3])
     }
 
@@ -103,14 +103,15 @@ import Testing
         try await FolderDestination(folder).put("a/b", [1, 2, 3])
     }
 
-    /// What is not in a list may be removed, with all that belongs to it.
+    /// A backup that a list lacks may be removed with all that belongs to it, so an incomplete list
+    /// is dangerous.
     @Test func `a list of which a part cannot be read is none`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
         for name in ["\(chain)/base-1/part-1", "\(chain)/log-1", "lost+found/a"] {
             try await FolderDestination(folder).put(name, [1])
         }
-        /// Fails for one of the folders.
+        /// Returns a destination that fails to list one of the folders.
         func destination(
             without part: String, _ code: CocoaError.Code = .fileReadUnknown
         ) -> FolderDestination {
@@ -129,10 +130,10 @@ import Testing
             #expect(failure?.kind == kind)
             #expect(failure?.description.contains("\(chain)/base-1 cannot be listed") == true)
         }
-        // What is not asked for is not looked at.
+        // Folders that the prefix excludes are not read.
         let segments = try await destination(without: "base-1").names(below: "\(chain)/log-")
         #expect(segments == ["\(chain)/log-1"])
-        // It is none of a backup, or was removed meanwhile.
+        // The unreadable folder is not part of a backup, or it was removed meanwhile.
         #expect(try await destination(without: "lost+found").names(below: chain).count == 2)
         let left = try await destination(without: "base-1", .fileReadNoSuchFile).names(below: chain)
         #expect(left == ["\(chain)/log-1"])
@@ -209,7 +210,7 @@ import Testing
         #expect(
             BucketListing.error("<Error><Code>A</Code><Message>it&#39;s &#x22;B&#x22;</Message>")
                 == "A: it's \"B\"")
-        // A list that goes on, and does not say where, is none.
+        // A truncated list that does not say where it continues is refused.
         for token in ["", "<NextContinuationToken>&none;</NextContinuationToken>"] {
             let cut = "<ListBucketResult><IsTruncated>true</IsTruncated>\(token)</ListBucketResult>"
             #expect(BucketListing(cut) == nil)
@@ -238,7 +239,7 @@ import Testing
         memory.fail(refused)
         await #expect(throws: refused) { try await patient.names(below: "") }
         #expect(clock.sleeperCount == 0)
-        // What stays away is given up.
+        // After enough attempts it gives up.
         memory.fail(away)
         let vain = Task { try await patient.names(below: "") }
         for _ in 0..<5 {

@@ -1,17 +1,17 @@
 import LogShipping
 import Synchronization
 
-/// A destination in memory, which fails when a test says so.
+/// A destination in memory, which fails when the test says so.
 final class MemoryDestination: BackupDestination {
     private struct State {
         var objects: [String: [UInt8]] = [:]
         var failure: DestinationFailure?
-        /// The next writing of a name that contains this is done, and nobody hears of it.
+        /// The next write of a name that contains this text succeeds, but reports a failure.
         var unanswered: String?
     }
 
     private let state = Mutex(State())
-    /// Is called before each writing.
+    /// Called before each write with its name.
     private let beforePut: @Sendable (String) async -> Void
 
     init(beforePut: @escaping @Sendable (String) async -> Void = { _ in }) {
@@ -20,19 +20,19 @@ final class MemoryDestination: BackupDestination {
 
     var place: String { "memory:" }
 
-    /// What there is, by name.
+    /// All objects, by name.
     var objects: [String: [UInt8]] { state.withLock { $0.objects } }
 
-    /// The names of segments, in order.
+    /// The names of the segments, in ascending order.
     var segments: [String] { objects.keys.filter { $0.contains("/log-") }.sorted() }
 
-    /// Fails with this from now on; with `nil` not any more.
+    /// Makes every operation fail with `failure` from now on, or succeed again if it is `nil`.
     func fail(_ failure: DestinationFailure?) { state.withLock { $0.failure = failure } }
 
-    /// Writes the next thing whose name contains `text`, and fails as if the answer was lost.
+    /// Writes the next object whose name contains `text`, but fails as if the answer was lost.
     func loseAnswer(of text: String) { state.withLock { $0.unanswered = text } }
 
-    /// Loses all that there is.
+    /// Removes all objects.
     func empty() { state.withLock { $0.objects = [:] } }
 
     func change(_ name: String, _ body: (inout [UInt8]) -> Void) {

@@ -3,8 +3,9 @@ import Testing
 
 @testable import LogShipping
 
-/// Signatures against the examples of S3's documentation
-/// (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
+/// Signatures of requests, against the examples in S3's documentation.
+///
+/// See https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html.
 @Suite struct RequestSignatureTests {
     struct Example: Sendable, CustomTestStringConvertible {
         let method: String
@@ -47,7 +48,8 @@ import Testing
         ).signed(with: credentials)
         let authorization = headers.first { $0.name == "authorization" }?.value ?? ""
         #expect(authorization.hasSuffix("Signature=\(example.signature)"), "\(authorization)")
-        // A client leaves out a port that is the usual one, which would have been signed.
+        // An HTTP client leaves the default port out of the `Host` header, so the signature must
+        // leave it out too.
         #expect(headers.first { $0.name == "host" }?.value == "examplebucket.s3.amazonaws.com")
     }
 

@@ -8,9 +8,10 @@ import Testing
 
 @testable import LogShipping
 
-/// What is refused when backups are damaged, or do not reach.
+/// What a restore refuses if backups are damaged or incomplete.
 @Suite struct RestoringTests {
-    /// A destination with one copy and some segments, and when its changes were acknowledged.
+    /// Returns a destination with one copy and some segments, and the moments at which its changes
+    /// were acknowledged.
     private static func shipped() async throws -> (MemoryDestination, [Timestamp]) {
         let rig = try await ShippingRig()
         try await rig.furnish()
@@ -26,7 +27,8 @@ import Testing
         return (rig.destination, moments)
     }
 
-    /// A destination with two copies in one chain of eight changes, and the log since the first.
+    /// Returns a destination with two copies in one chain of eight changes, and the log since the
+    /// first copy.
     private static func shippedTwice() async throws -> MemoryDestination {
         let rig = try await ShippingRig { $0.baseInterval = .seconds(60) }
         try await rig.furnish()
@@ -64,7 +66,8 @@ import Testing
                 outcome.passedOver
                     == ["memory:/\(name) is damaged: its contents do not match its checksum"])
         }
-        // Without the log between the two the earlier one goes less far, and that is offered.
+        // Without the log between the two copies, the earlier copy reaches less far, and the
+        // refusal offers that.
         let gone = try #require(
             Catalogue(destination.segments).segments[last.chain]?
                 .first { $0.sequence == bases[0].reach.last + 1 })
@@ -157,7 +160,7 @@ import Testing
         let base = try #require(all.bases.first)
         let end = try #require(all.end(of: base)?.moment)
         #expect(try await reading.reach() == .restorable(until: end, flaw: nil))
-        // What is newer and belongs to nothing that is whole reaches no further.
+        // Segments after a missing one do not extend the reach.
         let segments = try #require(all.segments[base.chain])
         let gone = try #require(segments.dropLast().last)
         let bytes = try #require(destination.objects[gone.name])
@@ -176,7 +179,8 @@ import Testing
                 == .none(reason: "there is no whole copy"))
     }
 
-    /// As a command takes it: shown to the millisecond, and all of that millisecond.
+    /// Returns `moment` as a command receives it: shown to the millisecond, and including all of
+    /// that millisecond.
     private static func shown(_ moment: Timestamp) throws -> Timestamp {
         try #require(Timestamp(iso8601: moment.iso8601)).advanced(by: .nanoseconds(999_999))
     }
@@ -215,7 +219,7 @@ import Testing
         rig.clock.advance(by: .seconds(1))
         try await rig.append(2)
         try await round.run()
-        // What waits is more than may wait: it is given up, and a new copy is made later.
+        // More segments wait than the spool may hold: it drops them, and a new copy is made later.
         rig.destination.fail(DestinationFailure(.away, "nobody answers"))
         let moments = try await rig.append(60)
         #expect(rig.spool.takeEnding() != nil)
@@ -254,7 +258,8 @@ import Testing
         try await round.run()
         await rig.store.close()
         await rig.shipper.finish()
-        // As a move leaves the file that it makes: a server counts no commits.
+        // A store that moves back from a server starts a file with a new count of commits, because
+        // a server counts none.
         let end = try EmbeddedMoveEnd(rig.home.path, as: .source)
         try end.releaseIdentity()
         let identity = Data(rig.store.storeIdentity.bytes)
@@ -275,7 +280,7 @@ import Testing
         }
     }
 
-    /// A chain of so many commits, over so much of the log.
+    /// Returns the span of a chain with these commits and log positions.
     private static func span(
         _ commits: ClosedRange<Int64>, _ heads: ClosedRange<UInt64>, until seconds: Int64
     ) -> ChainSpan {
@@ -288,10 +293,10 @@ import Testing
 
     @Test func `a chain goes beyond another by commits and log, or else by its moments`() {
         let former = Self.span(10...20, 5...9, until: 900)
-        // The clock was ahead before.
+        // The clock was ahead when the former chain was written.
         let next = Self.span(21...22, 9...9, until: 100)
         #expect(next.isBeyond(former) && !former.isBeyond(next))
-        // They are counted anew, and of the former chain the first commits are not kept.
+        // The count of commits began again, and the former chain no longer has its first commits.
         let anew = Self.span(1...8, 9...12, until: 1000)
         #expect(anew.isBeyond(former) && !former.isBeyond(anew))
     }

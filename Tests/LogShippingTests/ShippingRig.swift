@@ -8,7 +8,7 @@ import Testing
 
 @testable import LogShipping
 
-/// A store whose backups go to a destination in memory, on a clock that a test moves.
+/// A store whose backups go to a destination in memory, with a clock that the test moves.
 final class ShippingRig: Sendable {
     let home: TemporaryStore
     let clock: TestClock
@@ -17,7 +17,7 @@ final class ShippingRig: Sendable {
     let store: RelayStore
     let shipper: LogShipper
 
-    /// Opens the store at `home`, which may have one already.
+    /// Opens the store at `home`, which may hold one already.
     init(
         at home: TemporaryStore? = nil, clock: TestClock = TestClock(),
         to destination: MemoryDestination = MemoryDestination(), spoolBytes: Int = 1 << 30,
@@ -46,14 +46,15 @@ final class ShippingRig: Sendable {
             logger: .silent)
     }
 
-    /// Makes the container that changes are appended to.
+    /// Creates the container that changes are appended to.
     func furnish() async throws {
         try await store.save(
             ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
     }
 
-    /// Appends as many changes, a commit each, and lets a second pass after each; returns when each
-    /// was acknowledged.
+    /// Appends `count` changes, one commit each, and advances the clock by a second after each.
+    ///
+    /// Returns the moments at which they were acknowledged.
     @discardableResult func append(_ count: Int) async throws -> [Timestamp] {
         var moments: [Timestamp] = []
         for _ in 0..<count {
@@ -67,7 +68,7 @@ final class ShippingRig: Sendable {
         return moments
     }
 
-    /// Restores what is at the destination; returns the head and what was restored.
+    /// Restores the destination's backups; returns the head of the restored log and the outcome.
     static func restored(
         _ destination: any BackupDestination, asOf moment: Timestamp? = nil
     ) async throws -> (head: UInt64, outcome: BackupReading.Outcome) {
@@ -83,7 +84,7 @@ final class ShippingRig: Sendable {
         return (head, outcome)
     }
 
-    /// The files of the store and its spool as a kill leaves them.
+    /// Returns a copy of the files of the store and its spool, as a kill would leave them.
     func remains() throws -> TemporaryStore {
         let copy = try TemporaryStore(in: .memory)
         for ending in ["", "-wal", "-witness", ".lock", "-spool"] {

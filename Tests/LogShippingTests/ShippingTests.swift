@@ -8,7 +8,7 @@ import Testing
 
 @testable import LogShipping
 
-/// What is shipped, and what can be restored of it.
+/// What the shipper ships, and what can be restored from it.
 @Suite struct ShippingTests {
     @Test func `every moment since the first copy can be restored, to the commit`() async throws {
         let rig = try await ShippingRig()
@@ -32,7 +32,7 @@ import Testing
         let (head, outcome) = try await ShippingRig.restored(rig.destination)
         #expect(head == 33)
         #expect(outcome.next == nil)
-        // Between two commits it is as it was after the first.
+        // A moment between two commits restores the state after the first.
         let between = moments[7].advanced(by: .milliseconds(500))
         #expect(try await ShippingRig.restored(rig.destination, asOf: between).head == 11)
     }
@@ -43,7 +43,8 @@ import Testing
         let work = Work()
         let rig = try await ShippingRig(
             to: MemoryDestination(beforePut: { name in
-                // Commits and checkpoints between any two parts, and before the copy is whole.
+                // Commits and checkpoints happen between any two parts, before the copy is
+                // complete.
                 if name.contains("/base-") { await work.run() }
             }))
         try await rig.furnish()
@@ -135,7 +136,7 @@ import Testing
         await again.store.close()
     }
 
-    /// As that of a machine may be when it starts.
+    /// A machine's clock may be ahead when it starts.
     @Test(arguments: [1, 7])
     func `the newest is kept and restored, though the clock was ahead before`(
         kept: Int
@@ -148,7 +149,7 @@ import Testing
         var round = ShippingRound(rig.shipper)
         try await round.run()
         await rig.store.close()
-        // It ends the chain.
+        // A commit without a spool ends the chain.
         let other = try rig.home.open()
         _ = try await other.append(
             [Sample.unkeyed("other")], container: Sample.container, source: Sample.source,
@@ -164,7 +165,7 @@ import Testing
         let catalogue = Catalogue(Array(rig.destination.objects.keys))
         #expect(catalogue.bases.first?.chain == again.spool.chainName)
         #expect(try await ShippingRig.restored(rig.destination).head == 6)
-        // The chain with later moments is no later one.
+        // The chain with the later moments is not the later chain.
         let later = again.clock.moment.advanced(by: .seconds(60))
         let restored = try await ShippingRig.restored(rig.destination, asOf: later)
         #expect(restored.head == 6 && restored.outcome.later == nil)
@@ -186,7 +187,7 @@ import Testing
         let chain = try #require(again.spool.chainName)
         #expect(chain == rig.spool.chainName)
         var next = ShippingRound(again.shipper)
-        // For some minutes the machine may not know better.
+        // The machine's clock may be wrong for some minutes, so the chain does not end at once.
         for _ in 1..<60 { try await next.run() }
         #expect(again.spool.chainName == chain)
         try await next.run()
@@ -231,7 +232,7 @@ import Testing
         await #expect(throws: DestinationFailure.self) { try await round.run() }
         let chain = rig.spool.chainName
         #expect(rig.destination.objects.keys.contains { $0.contains("/part-") })
-        // The file is another one by the time that it is tried again.
+        // The file has changed by the time of the next attempt.
         try await rig.append(40)
         try await round.run()
         #expect(rig.spool.takeEnding() == nil)
@@ -291,11 +292,13 @@ import Testing
         await rig.store.close()
     }
 
-    /// One relay ships on, and is killed before it looks whether its copy is there; another base is
-    /// due before it looks.
+    /// The backups were removed at the destination.
+    ///
+    /// If `isKilled`, the relay ships on and is killed before it checks that its copy is there.
+    /// Otherwise the next copy is due before it checks.
     @Test(arguments: [true, false])
     func `a new copy does not rely on log that somebody took away`(isKilled: Bool) async throws {
-        // The write-ahead log is not started anew: a copy needs all of it.
+        // The write-ahead log must not be started anew: the new copy needs all of it.
         let rig = try await ShippingRig(checkpointPages: 100_000)
         try await rig.furnish()
         try await rig.append(3)
@@ -317,7 +320,7 @@ import Testing
         } else {
             rig.clock.advance(by: rig.shipper.settings.baseInterval)
             try await round.run()
-            // The chain has ended; the next round begins another.
+            // This round ends the chain; the next round begins another.
             try await round.run()
             await rig.store.close()
         }
@@ -363,7 +366,8 @@ import Testing
     }
 
     @Test func `two relays on copies of one store do not write one chain`() async throws {
-        // Whoever comes second begins a chain of its own; what the first shipped stays whole.
+        // The second relay begins a chain of its own, and what the first one shipped stays
+        // complete.
         let rig = try await ShippingRig()
         try await rig.furnish()
         var round = ShippingRound(rig.shipper)
@@ -398,7 +402,7 @@ import Testing
         let twin = try await ShippingRig(
             at: try rig.remains(), clock: rig.clock, to: rig.destination)
         var other = ShippingRound(twin.shipper)
-        // When it looks, the first has shipped nothing that it does not know.
+        // When the second relay checks, the first has not shipped anything new yet.
         try await other.look()
         rig.clock.advance(by: .seconds(1))
         let moments = try await rig.append(2)
@@ -480,7 +484,7 @@ import Testing
         try await rig.append(30)
         var round = ShippingRound(rig.shipper)
         try await round.look()
-        // Two chains of which no copy became whole, and a copy that was not before it.
+        // Two chains without a complete copy.
         for chain in ["20200101T000000Z-0000000000000001", "20200102T000000Z-0000000000000002"] {
             for name in [
                 "log-000000000001-1", "log-000000000002-2", "base-000000000001/part-000001",
@@ -535,7 +539,7 @@ import Testing
         }
         var arrivals = reached.makeAsyncIterator()
         await arrivals.next()
-        // More than several checkpoints need.
+        // More commits than trigger several checkpoints.
         try await rig.append(40)
         #expect(try await rig.store.head().rawValue == 40)
         await gate.set(nil)
@@ -566,7 +570,7 @@ import Testing
     }
 }
 
-/// What is done when somebody asks for it.
+/// A closure that runs when the shipper reaches a certain point.
 private actor Work {
     private var body: (@Sendable () async throws -> Void)?
     private(set) var count = 0

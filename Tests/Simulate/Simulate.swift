@@ -2,7 +2,8 @@ import ArgumentParser
 import Foundation
 import SimulationKit
 
-/// Lives many lives of a relay, each from its seed, and says which broke a promise.
+/// Runs many simulated lives of a relay, each from its own seed, and reports those that broke a
+/// promise.
 @main struct Simulate: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "simulate",
@@ -34,7 +35,7 @@ import SimulationKit
         ) { tally in
             guard tally.lives.isMultiple(of: 1000) else { return }
             print("\(tally.lives) seeds in \(clock.now - began)")
-            // A file gets it now, for whoever has to stop the run.
+            // Flushes, so that output to a file is there at once even if the run is stopped later.
             fflush(nil)
         }
         print(

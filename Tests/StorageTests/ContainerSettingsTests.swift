@@ -5,7 +5,8 @@ import Testing
 @Suite struct ContainerSettingsTests {
     private let before = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
 
-    /// A call that waits keeps what it hands on a dozen times over.
+    /// A waiting call keeps a dozen copies of the settings that it hands on, so a copy must be
+    /// small.
     @Test func `what is handed on with every call is one reference`() {
         #expect(MemoryLayout<ContainerSettings>.size == MemoryLayout<Int>.size)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-/// What is kept of firings comes out as it went in, and damage is seen.
+/// A block of firings decodes to what was encoded, and damage is detected.
 @Suite struct FiringBlockTests {
     private static func note(
         _ position: UInt64, _ fired: [UInt64], unreached: [UnreachedFiring] = [],
@@ -43,7 +43,7 @@ import Testing
             var sums: [UInt64: SubscriptionHealth] = [:]
             #expect(FiringBlock.add(block.body, to: &sums))
             #expect(sums == expected)
-            // Whatever is cut off shows.
+            // A block that was cut off anywhere is refused.
             let cut = block.body.prefix(Int.random(in: 0..<block.body.count, using: &random))
             #expect(!FiringBlock.add(cut, to: &sums))
         }

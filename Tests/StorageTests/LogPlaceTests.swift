@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 import Testing
 
-/// When a state as of a place can be brought up to date on a log, and when it is of another one.
+/// Whether a saved state can be brought up to date from a log, or belongs to another log.
 @Suite struct LogPlaceTests {
     private static let place = LogPlace(
         store: UUIDBytes(high: 1, low: 1), timeline: "1", position: LogPosition(7),
@@ -20,7 +20,7 @@ import Testing
 
     @Test func `the same entry at the same position is the same log`() {
         #expect(fault { _ in } == nil)
-        // A standby of the server that had all of it was promoted.
+        // A standby server that had the whole log was promoted.
         #expect(fault { $0.timeline = "2" } == nil)
         #expect(fault(settled: 7) { _ in } == nil)
     }
@@ -28,7 +28,7 @@ import Testing
     @Test func `another store, or a log that had lost its end, is another log`() {
         #expect(fault { $0.store = UUIDBytes(high: 1, low: 2) } == .otherStore)
         #expect(fault(settled: 6) { _ in } == .otherHistory)
-        // It has grown again, beyond the position.
+        // The log has grown again, beyond the position.
         #expect(fault { $0.appendedAt = Timestamp(seconds: 6) } == .otherHistory)
     }
 

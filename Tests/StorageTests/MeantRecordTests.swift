@@ -3,7 +3,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// Which record is meant where a database's and a client's have one name.
+/// Which record is meant if a record of a database and one of a client have the same name.
 @Suite struct MeantRecordTests {
     private static let alice: UserID = Sample.identifier("alice")
     private static let bob: UserID = Sample.identifier("bob")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Storage
 
-/// Who reads much waits in a line.
+/// Large reads wait in a line for one of a few turns.
 @Suite struct ReaderLineTests {
     @Test func `who is cancelled leaves the line`() async throws {
         let line = ReaderLine(turns: 1)
@@ -39,7 +39,7 @@ import Testing
             turns.withdraw(3, of: busy, by: .server), turns.withdraw(3, of: busy, by: .server),
         ]
         #expect(withdrawals == [true, false])
-        // Who had each turn that ends.
+        // The containers whose turns end, in this order.
         let holders = [busy, busy, quiet, busy, quiet, busy, busy, busy, busy]
         let order = holders.map { turns.finish(of: $0, by: .server) }
         #expect(order == [2, 10, 4, 11, 5, 6, 7, 8, 9])
@@ -62,7 +62,7 @@ import Testing
             turns.ask(8, of: Sample.container, by: bob),
         ]
         #expect(atOnce == [true, false, false])
-        // Mallory waits longest, and may have no more.
+        // Mallory waits longest, but already has half of the turns.
         let first = turns.finish(of: Sample.container, by: bob)
         #expect(first == 7)
         let second = turns.finish(of: Sample.container, by: mallory)

@@ -3,7 +3,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// What a record is reckoned to take is no more than what a client wrote of it.
+/// The computed size of a record is never more than the size of what a client wrote.
 @Suite struct RecordSizeTests {
     private static func record(_ fields: RecordFields) -> ShadowRecord {
         let stamp = RecordStamp(at: Sample.moment(0), userID: nil, deviceID: nil)
@@ -18,7 +18,7 @@ import Testing
         .integer(.min), .double(3), .double(0.5), .bool(true), .string("x"), .bytes([1]), .null,
     ])
     func `a list whose JSON is within the bound is within it`(value: FieldValue) {
-        // As a client writes it, with a comma.
+        // The value as a client writes it, with a comma.
         let bytes = value.notation.text.utf8.count + 1
         let values = Array(repeating: value, count: Limits.maximumRecordBytes / bytes - 16)
         let grown = Self.record(["list": .list(values)])

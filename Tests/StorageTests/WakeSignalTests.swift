@@ -30,7 +30,8 @@ private final class Count: Sendable {
         await signal.wait()
     }
 
-    /// Whoever looks at the work after each wait sees all of it, however many raise.
+    /// A task that looks at the work after each wait sees all of it, however many threads raise the
+    /// signal.
     @Test func `no wake-up is lost between many threads`() async {
         let signal = WakeSignal()
         let raised = Count()

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The list of decisions is what the records say of themselves.
+/// The list of decisions agrees with the decision records.
 @Suite struct DecisionTests {
     /// A row of the list.
     private struct Row {

@@ -1,15 +1,16 @@
 import Foundation
 
-/// Which folders of a room use which, as their files show: who names what another one declares.
+/// Which folders of a room use which others, judged by the names that their files declare and
+/// mention.
 ///
-/// It reads words, not Swift. A name that several folders declare says nothing, and initialisers
-/// have no name; so a use may go unseen, but what is reported is there.
+/// The graph reads words, not Swift. A name that several folders declare is ignored, and
+/// initialisers have no name. So some uses go unseen, but every reported use exists.
 struct FolderGraph {
     /// One folder's use of another.
     struct Use: CustomStringConvertible {
         let from: String
         let to: String
-        /// The name that shows it, and the file that says the name.
+        /// The name that shows the use, and the file that mentions it.
         let name: String
         let file: String
 
@@ -17,7 +18,7 @@ struct FolderGraph {
     }
 
     private(set) var folders: Set<String> = []
-    /// One use for each pair of folders, the first one in the order of files.
+    /// One use for each pair of folders: the first in the order of the files.
     private(set) var uses: [Use] = []
 
     init(room: String, of repository: [Repository.File]) {
@@ -36,8 +37,10 @@ struct FolderGraph {
         }
     }
 
-    /// The uses that belong to a circle: those that are left when whatever uses nothing, and then
-    /// whatever is used by nothing, has been taken away as often as there is such a folder.
+    /// The uses that are part of a cycle.
+    ///
+    /// It repeatedly removes the folders that use no other folder, and then those that no other
+    /// folder uses. The uses that are left form cycles.
     var circles: [Use] {
         var left = uses
         while true {
@@ -49,8 +52,10 @@ struct FolderGraph {
         }
     }
 
-    /// The folder of each name that only one folder declares: a type or function by its name, a
-    /// member of somebody else's type by its name after a point.
+    /// Returns the folder of each name that only one folder declares.
+    ///
+    /// A type or function is listed by its name. A member that extends a type of another folder is
+    /// listed by its name after a point.
     private static func owners(in sources: [Source]) -> [String: String] {
         var folders: [String: Set<String>] = [:]
         var shared: Set<String> = []
@@ -59,7 +64,7 @@ struct FolderGraph {
                 folders[name, default: []].insert(source.folder ?? "")
             }
         }
-        // A member is somebody's own only if no other file of the project declares its name.
+        // A member identifies its folder only if no other file of the project declares its name.
         for source in sources {
             for name in source.declared where folders[".\(name)"] != nil {
                 if folders[".\(name)"] != [source.folder ?? ""] { shared.insert(".\(name)") }
@@ -71,7 +76,7 @@ struct FolderGraph {
 }
 
 extension FolderGraph {
-    /// What one file declares and names.
+    /// The names that one file declares and mentions.
     private struct Source {
         let path: String
         /// The folder below the room; `nil` for a file of another room.
@@ -82,10 +87,11 @@ extension FolderGraph {
         var members: Set<String> = []
         /// Everything that is declared, at whatever level.
         var declared: Set<String> = []
-        /// The words, and the words after a point with it, that the file does not declare itself.
+        /// The words that the file mentions and does not declare itself; a word after a point keeps
+        /// the point.
         var names: Set<String> = []
 
-        /// The words before the name of what is declared.
+        /// The keywords before the name of a declaration.
         private static let introducers: Set<String> = [
             "struct", "enum", "class", "actor", "protocol", "typealias", "func", "let", "var",
             "case",
@@ -110,7 +116,7 @@ extension FolderGraph {
         private static let known = Dictionary(
             uniqueKeysWithValues: Repository.sources.map { ($0.path, lines(of: $0)) })
 
-        /// How deep each line stands, and its words; without lines that have none.
+        /// Returns the nesting depth and the words of each line that has words.
         private static func lines(of file: Repository.File) -> [(depth: Int, words: [String])] {
             file.lines.filter { !isComment($0) }.compactMap { line in
                 let words = words(of: line)
@@ -132,8 +138,9 @@ extension FolderGraph {
             }
         }
 
-        /// The words of a line, with the point before those that have one; without what stands
-        /// between quotes or in a comment.
+        /// Returns the words of a line, without those in string literals and comments.
+        ///
+        /// A word after a point keeps the point.
         private static func words(of line: String) -> [String] {
             var words: [String] = []
             var word: [UInt8] = []

@@ -1,9 +1,10 @@
 import Foundation
 import Testing
 
-/// Whoever passes the program on says what is in it.
+/// The NOTICE file lists everything that the program contains, as its licences require of those who
+/// distribute it.
 @Suite struct NoticeTests {
-    /// The names of packages that a file of the package manager mentions by their addresses.
+    /// Returns the names of the packages whose addresses a file of the package manager mentions.
     private static func packages(in file: Repository.File) -> Set<String> {
         Set(
             file.lines.flatMap { line in

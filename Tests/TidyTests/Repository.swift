@@ -1,10 +1,10 @@
 import Foundation
 
-/// The repository as files of lines; the rules of the project read it.
+/// The files of the repository as lines; the rules of the project read them.
 struct Repository {
     /// One file of text.
     struct File {
-        /// The path from the top of the repository.
+        /// The path, relative to the top of the repository.
         let path: String
         /// The lines, without line ends.
         let lines: [String]
@@ -24,7 +24,7 @@ struct Repository {
     static let top = URL(filePath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// All files below `folder` whose names end with `suffix`, in a stable order.
+    /// Returns all files below `folder` whose names end with `suffix`, in a stable order.
     static func files(in folder: String, suffix: String) throws -> [File] {
         let root = top.appending(path: folder).path
         guard let walker = FileManager.default.enumerator(atPath: root) else { return [] }
@@ -34,13 +34,14 @@ struct Repository {
             .map { try file("\(folder)/\($0)") }
     }
 
-    /// One file.
+    /// Returns one file.
     static func file(_ path: String) throws -> File {
         let text = try String(contentsOf: top.appending(path: path), encoding: .utf8)
         return File(path: path, lines: text.components(separatedBy: "\n"))
     }
 
-    /// What people read: the pages at the top, and those of the documentation.
+    /// The documents that people read: the pages at the top of the repository, and those of the
+    /// documentation.
     static var documents: [File] {
         get throws {
             try ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(file)
@@ -57,8 +58,10 @@ struct Repository {
 }
 
 extension StringProtocol {
-    /// Whether a text has another one in it, byte by byte: the library's own `contains` looks for
-    /// letters, and takes minutes over all lines of the project.
+    /// Returns whether the text contains `part`, compared byte by byte.
+    ///
+    /// The standard library's `contains` compares letters, and would take minutes over all lines of
+    /// the project.
     func has(_ part: String) -> Bool {
         let wanted = Array(part.utf8)
         guard let first = wanted.first else { return true }
@@ -72,7 +75,7 @@ extension StringProtocol {
     }
 }
 
-/// What a rule found, as text that points at the place.
+/// Returns a finding of a rule as text that points at its place.
 func place(_ file: Repository.File, _ number: Int, _ what: String) -> String {
     "\(file.path):\(number): \(what)"
 }

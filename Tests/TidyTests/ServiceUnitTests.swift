@@ -1,6 +1,6 @@
 import Testing
 
-/// The systemd unit lets the relay do what it does, and little else.
+/// The systemd unit allows what the relay does, and little else.
 @Suite struct ServiceUnitTests {
     private static func values(of key: String) throws -> [String] {
         try Repository.file("deploy/belfry.service").lines
@@ -8,7 +8,7 @@ import Testing
             .map { String($0.dropFirst(key.count + 1)) }
     }
 
-    /// Of calls that are refused without a word, as `nice`, nobody else would notice it.
+    /// Some refused system calls, such as `nice`, fail silently, so no other test would notice.
     @Test func `the filter of system calls has what threads ask for`() throws {
         let steps = Repository.sources.filter { file in
             file.lines.contains { $0.has("nice(Self.") }
@@ -20,7 +20,8 @@ import Testing
         #expect(last > refusing)
     }
 
-    /// Three waits of `shutdown.graceSeconds`, which is 20 s unless set, and what is between them.
+    /// The end may wait three times for `shutdown.graceSeconds` (20 s unless set), plus what is
+    /// between the waits.
     @Test func `an end has the time that it may take`() throws {
         let seconds = try Self.values(of: "TimeoutStopSec").compactMap { Int($0) }
         #expect(seconds.count == 1 && seconds[0] > 3 * 20)

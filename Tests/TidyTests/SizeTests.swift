@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A screen is a screen: lines, functions and files have an end.
+/// Limits for the length of lines, functions and files.
 @Suite struct SizeTests {
     static let maximumLine = 100
     static let maximumFunction = 70
@@ -11,7 +11,7 @@ import Testing
     @Test func `lines end at 100 columns`() {
         var finds: [String] = []
         for file in Repository.swift {
-            // A table in a comment, and a text that a test quotes, cannot be broken.
+            // A table in a comment and a text that a test quotes cannot be broken.
             for (number, line) in file.numbered
             where line.count > Self.maximumLine && !line.has("/// |") && !isQuoted(line, file) {
                 finds.append(place(file, number, "\(line.count) columns"))
@@ -32,14 +32,15 @@ import Testing
         #expect(finds.map { "\($0.path): \($0.lines.count) lines" } == [])
     }
 
-    /// The formatter puts a function's closing brace alone on a line, as deep as its first line.
+    /// The formatter puts a function's closing brace alone on a line, at the indentation of its
+    /// first line.
     @Test func `functions end at 70 lines`() {
         var finds: [String] = []
         for file in Repository.swift {
             for (number, line) in file.numbered
             where isFunction(line) && !line.hasSuffix("}") {
                 let depth = line.prefix { $0 == " " }
-                // A requirement of a protocol has no body: what surrounds it ends first.
+                // A requirement of a protocol has no body: the enclosing declaration ends first.
                 let end = file.lines[number...].firstIndex { line in
                     line == depth + "}" || (!line.isEmpty && !line.hasPrefix(depth))
                 }
@@ -120,7 +121,7 @@ import Testing
         #expect(finds == [])
     }
 
-    /// What the sections of a document are called in links.
+    /// Returns the anchors of a document's sections, as links name them.
     private static func sections(of text: String) -> Set<String> {
         var sections: Set<String> = []
         var isCode = false
@@ -135,7 +136,8 @@ import Testing
         return sections
     }
 
-    /// What `deploy/compose.yaml` has somebody make beside it opens the store.
+    /// The files in `deploy/secrets`, which `deploy/compose.yaml` asks the operator to create, open
+    /// the store.
     @Test(arguments: [".gitignore", "deploy/Dockerfile.dockerignore"])
     func `secrets beside the composition come into no commit and no image`(path: String) throws {
         let file = Repository.top.appending(path: path)
@@ -143,7 +145,8 @@ import Testing
         #expect(lines.contains { $0.drop { $0 == "/" }.hasPrefix("deploy/secrets") })
     }
 
-    /// What was moved since is looked for in vain; records and the changelog speak of their day.
+    /// A page must not name a file that has moved. Decision records and the changelog describe
+    /// their own day, and are exempt.
     @Test func `files and folders that documents name are there`() throws {
         let documents = try Repository.documents.filter {
             !$0.path.contains("decisions/") && !$0.path.hasSuffix("changelog.md")

@@ -1,15 +1,17 @@
 import Testing
 
 extension TidyTests {
-    /// Every name under which the time of day can be read.
+    /// The ways to read the time of day.
     static let wallClocks = [
         "Date()", "Date.now", "NSDate()", "timeIntervalSinceNow", "CFAbsoluteTime",
         "CLOCK_REALTIME", "CLOCK_TAI", "gettimeofday", "timespec_get", "time(nil)", "ftime(",
         "DispatchWallTime", "timeOfDay()",
     ]
 
-    /// Where it is read: once for the relay and its commands, once for the simulator, which may
-    /// share nothing with them.
+    /// The files that may read the time of day.
+    ///
+    /// There is one for the relay and its commands, and one for the simulator, which may share no
+    /// code with them.
     static let wallClockPlaces = [
         "Sources/RelayServer/World.swift", "Sources/Platform/TimeOfDay.swift",
         "Sources/GatewaySimulator/Settings/MachineClock.swift",
@@ -19,14 +21,16 @@ extension TidyTests {
         #expect(finds(of: Self.wallClocks) { !Self.wallClockPlaces.contains($0.path) } == [])
     }
 
-    /// Names under which time that only goes on can be read, beside clocks that are handed in.
+    /// The ways to read monotonic time, besides clocks that are passed in.
     static let steadyClocks = [
         "ContinuousClock.now", "SuspendingClock.now", "(at: .now", "DispatchTime.now",
         "NIODeadline.now", "systemUptime", "CLOCK_MONOTONIC", "CLOCK_BOOTTIME",
     ]
 
-    /// What measures how long a thread of its own has waited or written, which no clock that
-    /// suspends tasks can do; and a yardstick that runs before any relay does.
+    /// Files that measure how long a thread of its own waited or wrote, which a clock for tasks
+    /// cannot do.
+    ///
+    /// One is a benchmark that runs before any relay does.
     static let threadFiles = [
         "BareInserts.swift", "CommitLedger.swift", "LogTrimmer.swift",
         "PostgresSession+Clock.swift", "WakeUp.swift",
@@ -50,13 +54,14 @@ extension TidyTests {
         }
     }
 
-    /// Where tasks give way on purpose: the tests' own way to wait, and tests that take turns with
-    /// a writer.
+    /// Files in which tasks yield on purpose.
+    ///
+    /// These are the tests' own way to wait, and tests that alternate with a writer.
     static let yieldingFiles = [
         "Tests/RelayTestKit/TestClock.swift", "Tests/MatchingTests/ConcurrencyTests.swift",
     ]
 
-    /// How many turns are enough depends on the machine; a condition does not.
+    /// How many yields are enough depends on the machine; a condition does not.
     @Test func `tests wait for conditions, and count no turns`() {
         var finds: [String] = []
         for file in Repository.swift

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 extension TidyTests {
-    /// A page that a reader cannot open says nothing.
+    /// A page that the reader cannot open is no help.
     @Test func `every page that the code names is in the repository`() {
         var finds: [String] = []
         for file in Repository.swift where !file.path.hasPrefix("Tests/TidyTests/") {
@@ -21,7 +21,7 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// "Creates a key." before an initialiser is what the reader sees without it.
+    /// "Creates a key." before an initialiser says no more than the initialiser itself.
     @Test func `comments on initialisers say more than that something is made`() {
         let bare = #/^ *\/\/\/ (?:Creates|Names)(?: a| an| the)?(?: [\w'-]+){1,3}\.$/#
         var finds: [String] = []
@@ -36,7 +36,7 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// An example that nobody runs is soon wrong.
+    /// An example that no test runs soon becomes wrong.
     @Test func `examples in comments are run by a test, line by line`() {
         let tests = Repository.swift.filter { $0.path.hasPrefix("Tests/") }
             .map { $0.lines.map { $0.trimmingCharacters(in: .whitespaces) } }
@@ -57,7 +57,8 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// The Swift examples in the comments of a file: the line where each begins, and its code.
+    /// Returns the Swift examples in the comments of a file: the line where each begins, and its
+    /// code.
     private static func examples(in lines: [String]) -> [(Int, [String])] {
         var found: [(Int, [String])] = []
         var isInside = false

@@ -1,8 +1,10 @@
 import Testing
 
 extension TidyTests {
-    /// Rooms with folders, which look one way only, so that whoever opens one knows what lies below
-    /// it.
+    /// The rooms with folders.
+    ///
+    /// Their folders use each other in one direction only, so that a reader of one folder knows
+    /// what lies below it.
     static let layered: [String] = {
         let inside = Repository.sources.filter { $0.path.split(separator: "/").count > 3 }
         return Set(inside.compactMap(\.room)).sorted()

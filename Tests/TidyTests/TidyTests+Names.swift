@@ -1,9 +1,9 @@
 import Testing
 
 extension TidyTests {
-    /// Foundation brings 10 MB into the executable (docs/decisions/0101).
+    /// The full Foundation adds 10 MB to the executable (docs/decisions/0101).
     ///
-    /// On Apple's systems there is nothing else, for the public libraries.
+    /// On Apple's systems there is nothing else, so the public libraries may import it there.
     @Test func `no source imports all of Foundation`() {
         var finds: [String] = []
         for file in Repository.sources {
@@ -22,8 +22,9 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// Pictures of a house that took the place of "manager"; decision 59 has the field's words for
-    /// them.
+    /// Pictures of a house that once replaced "manager" in names.
+    ///
+    /// Decision 59 has the established words that replaced them in turn.
     static let pictures = [
         "Bell", "Board", "Book", "Box", "Desk", "Door", "House", "Keeper", "Shelf",
     ]

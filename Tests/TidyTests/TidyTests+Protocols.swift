@@ -2,14 +2,15 @@ import Foundation
 import Testing
 
 extension TidyTests {
-    /// Protocols that nothing but one type of the product conforms to, and why they are there.
+    /// Protocols with only one conforming type in the product, and the reason for each.
     static let lonelyProtocols = [
         "FoundationFilter": "a generic type of Foundation can be asked by no other name",
         "TransferOwner": "a connection of libcurl need not know the pool that it reports to",
     ]
 
-    /// The seam of storage: what the walk and the routes ask of a store, which `RelayStore` answers
-    /// over every engine (docs/architecture.md).
+    /// The seam of storage: the protocols through which the walk and the routes use a store.
+    ///
+    /// `RelayStore` implements them over every engine (docs/architecture.md).
     static let seam: Set<String> = [
         "AccessKeyRegistry", "ActiveVersions", "AdministrationRegistry", "ContainerRegistry",
         "CourierQueue", "DeadLetterRegistry", "DeliveryRegistry", "DeviceRegistry", "FanoutRanges",
@@ -35,7 +36,7 @@ extension TidyTests {
         #expect(Self.seam.filter { Self.conformances[$0] == nil } == [])
     }
 
-    /// The protocols of the product, each with its place.
+    /// The protocols of the product, with the place of each declaration.
     private static let protocols: [(file: Repository.File, number: Int, name: String)] =
         Repository.sources.flatMap { file in
             file.numbered.compactMap { number, line in
@@ -46,7 +47,7 @@ extension TidyTests {
             }
         }
 
-    /// What asks for all that is registered asks for more than it uses.
+    /// A type that holds the whole registry can do more than it needs.
     @Test func `nothing but the root of the routes holds the whole registry`() {
         let holders = Repository.sources.filter { file in
             file.lines.contains {
@@ -66,8 +67,8 @@ extension TidyTests {
         #expect(found.isEmpty)
     }
 
-    /// How many types of the product and of the tests, and protocols, name a protocol behind a
-    /// colon.
+    /// For each name, how many types of the product and the tests, and protocols, mention it behind
+    /// a colon.
     private static let conformances: [String: Int] = {
         var counts: [String: Int] = [:]
         let declaration =
@@ -83,8 +84,9 @@ extension TidyTests {
         return counts
     }()
 
-    /// Where the check of exclusive access is switched off: in the index, whose threads are kept
-    /// apart by its readers.
+    /// The files of the index that switch off the checks of exclusive access.
+    ///
+    /// The index itself keeps its readers and its writer apart.
     static let uncheckedFiles: Set<String> = [
         "Sources/Matching/Arena/KeyTable.swift", "Sources/Matching/Arena/WordArena.swift",
         "Sources/Matching/Index/IndexContent.swift", "Sources/Matching/Index/IndexCore.swift",
@@ -105,7 +107,8 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// A room with pointers says so by where they are; every other one is checked by the compiler.
+    /// A room without pointers must be in the manifest's `safeRooms`, for which the compiler checks
+    /// memory safety.
     @Test func `rooms without pointers are checked for memory safety`() throws {
         let words = ["Unsafe", "Unmanaged", "OpaquePointer"]
         let manifest = try Repository.file("Package.swift").lines.joined(separator: "\n")

@@ -1,12 +1,14 @@
 import Testing
 
 extension TidyTests {
-    /// Where a text is the relay's own, and its letters are meant.
+    /// Files whose texts are all the relay's own, so that they may be processed by letters.
     static let lettered = ["Sources/RelayServer/Configuration/ConfigurationKey.swift"]
 
-    /// As a `Character` a sign and the marks behind it are one letter, and another one than the
-    /// sign: what is escaped by letters lets `"` through before U+0301, which shells, SQL, HTML and
-    /// whoever else reads the bytes obey all the same.
+    /// A `Character` is a sign with the combining marks after it, which does not equal the sign
+    /// alone.
+    ///
+    /// So code that escapes by characters lets `"` through before U+0301, while shells, SQL, HTML
+    /// and other readers of bytes still treat it as a quotation mark.
     @Test func `texts are escaped by scalars`() {
         var finds: [String] = []
         for file in Repository.sources
@@ -23,8 +25,8 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// Without `retryAfter` clients take it that a repetition does not succeed, as docs/errors.md
-    /// says, and give up what they were told to bring again.
+    /// Without `retryAfter`, clients conclude that a repetition will not succeed (docs/errors.md),
+    /// and give up on a request that they should repeat.
     @Test func `who is told to come again is told when`() {
         var finds: [String] = []
         for file in Repository.sources {
@@ -39,7 +41,7 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    /// The lines of a call that begins at one of them, until its parentheses are closed.
+    /// Returns the lines of a call that begins at line `number`, up to its closing parenthesis.
     private static func call(at number: Int, in file: Repository.File) -> String {
         var text = ""
         var depth = 0

@@ -1,12 +1,11 @@
 import Foundation
 import Testing
 
-/// The rules of the project that the compiler cannot hold.
+/// The rules of the project that the compiler cannot enforce.
 @Suite struct TidyTests {
-    /// Who may import whom (docs/architecture.md).
+    /// The rooms that each room may import (docs/architecture.md).
     ///
-    /// The manifest says it too; here it is said once more, because a manifest is easily
-    /// widened.
+    /// The manifest says the same. The rule is repeated here because a manifest is easily widened.
     static let neighbours: [String: Set<String>] = [
         "RelayModel": [],
         "PredicateLanguage": ["RelayModel"],
@@ -65,7 +64,7 @@ import Testing
         return name?.split(separator: ".").first.map(String.init)
     }
 
-    /// What reads the world, and what to use instead.
+    /// What reads clocks, randomness or the environment directly, and what to use instead.
     static let ambient: [(pattern: String, instead: String)] = [
         ("Date()", "the clock that comes in"),
         ("Date.now", "the clock that comes in"),
@@ -78,7 +77,8 @@ import Testing
         ("ProcessInfo.", "the configuration"),
         ("getenv(", "the configuration"),
         ("Task.detached", "a task group"),
-        // glibc waits for them until a time of day: a clock that is set back makes them long.
+        // glibc implements these waits with a time of day: if the clock is set back, they become
+        // long.
         ("DispatchSemaphore(", "a continuation, or the writer's WakeUp"),
         (".wait(timeout:", "a wait that counts what has passed"),
         ("asyncAfter(", "the clock that comes in"),
@@ -87,7 +87,8 @@ import Testing
         ("sem_timedwait", "a wait that counts what has passed"),
     ]
 
-    /// Where the world is read: the composition root and the executable.
+    /// Where clocks, randomness and the environment are read, besides the executable: the
+    /// composition root.
     static let worldly: Set<String> = ["Sources/RelayServer/World.swift"]
 
     @Test func `nothing below the door reads the world`() {
@@ -105,7 +106,9 @@ import Testing
         #expect(finds == [])
     }
 
-    /// Where pointers may be touched: the curl loop; the arena and what reads it in place; the
+    /// Where pointers may be used.
+    ///
+    /// These are the loop around curl, the arena and the code that reads it in place, and the
     /// wrappers of C libraries.
     static let unsafePlaces = [
         "Sources/EmbeddedFiles", "Sources/Gateway/Curl",
@@ -133,8 +136,8 @@ import Testing
         #expect(finds == [])
     }
 
-    /// A lock hands its value over as a generic one, and a function that is handed over so comes
-    /// back wrapped, one wrap within the other with each access: memory and time grow forever.
+    /// A lock passes its value on as a generic one. A bare function that is passed so comes back
+    /// wrapped once more after each access, and memory and time grow for ever.
     @Test func `no lock holds a bare function`() {
         let names = Repository.sources.flatMap(\.numbered).compactMap { _, line in
             line.has("typealias ")
@@ -173,7 +176,8 @@ import Testing
         let words = [
             ("fileprivate ", "private or internal"), ("TO" + "DO", "a decision record"),
             ("FIX" + "ME", "a decision record"), ("try!", "try"), (" as! ", "as?"),
-            // Dispatch crashes on Linux when a handler goes beside the end of what it reads.
+            // On Linux, Dispatch crashes if the handler is removed while the end of its input is
+            // being read.
             ("readability" + "Handler", "a thread that reads"),
         ]
         var finds: [String] = []
@@ -187,7 +191,8 @@ import Testing
         #expect(finds == [])
     }
 
-    /// What the relay wrote may be deeper than what may come in, and what is kept must be readable.
+    /// What the relay stores may be nested more deeply than what clients may send, and must stay
+    /// readable.
     @Test func `what is kept is written and read by the bound of what is kept`() {
         let rooms = ["Storage", "StoragePostgreSQL", "StorageSQL", "StorageSQLite"]
         let storing = rooms + ["Fanout", "Matching"]
@@ -208,8 +213,8 @@ import Testing
         #expect(finds == [])
     }
 
-    /// Of several columns that are compared together with what a question finds, SQLite looks rows
-    /// up by the first alone, which is the container mostly.
+    /// For a comparison of several columns with the rows of a subquery, SQLite's lookup uses only
+    /// the first column, which is mostly the container.
     @Test func `rows are looked up by all columns of their key`() {
         // Zones are few, and these statements are rare.
         let rare = ["RelayStore+Marks.swift", "SchemaStep.swift"]
@@ -224,7 +229,7 @@ import Testing
         #expect(finds == [])
     }
 
-    /// The standard library's own takes four times as long for a word.
+    /// The standard library's own initialiser takes four times as long for a word.
     @Test func `bytes become texts by the way that is quick for ASCII`() {
         var finds: [String] = []
         for file in Repository.sources
@@ -262,7 +267,7 @@ import Testing
     }
 }
 
-/// Whether a line is nothing but a comment.
+/// Returns whether a line contains nothing but a comment.
 func isComment(_ line: String) -> Bool {
     line.utf8.drop { $0 == 0x20 }.starts(with: "//".utf8)
 }
