@@ -107,8 +107,9 @@ import Testing
                     RowExceptions(older: requests.count, tooLong: ["public.t (id=2)"])))
     }
 
-    /// A deletion needs only the key. For another change the relay keeps what there is and parks
-    /// it.
+    /// A deletion needs only the key.
+    ///
+    /// For another change the relay keeps what there is and parks it.
     @Test(arguments: [FollowedRow.Operation.create, .update, .delete])
     func `a row that is too long without long values goes with its key`(
         operation: FollowedRow.Operation

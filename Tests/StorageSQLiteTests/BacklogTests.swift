@@ -9,9 +9,9 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What is large does not stall the others: it is counted, read and taken away in small steps.
+/// Large backlogs do not stall the store: they are counted, read and deleted in small steps.
 @Suite struct BacklogTests {
-    /// Retries and dead letters of different numbers, and a range.
+    /// Fills the store with retries, dead letters and a fan-out range.
     private static func fill(_ store: RelayStore) async throws {
         _ = try await store.append(
             [Sample.unkeyed("a")], container: Sample.container, source: Sample.source,
@@ -36,7 +36,7 @@ import Testing
                 == Backlog(retries: 3, ranges: 1, rangeSubscriptions: 3, quarantined: 0))
         let mark = try await store.mark()
         var step = SettledStep(from: mark, to: mark)
-        // One again, one ends, and one dies.
+        // One retry is rescheduled, one ends, and one becomes a dead letter.
         step.retries = [ProgressConformance.retry(1, dueAt: 9, attempts: 2)]
         step.endedRetries = [Sample.deliveryID(2)]
         step.deadLetters = [ProgressConformance.letter(3)]
@@ -137,7 +137,7 @@ import Testing
             #expect(counts.expired == expired)
             return store.commitCount - before
         }
-        // A round writes a little besides.
+        // A round makes a few commits in any case.
         let usual = try await commits(at: 2, expired: 0)
         let some = try await commits(at: 200_000, expired: 70)
         #expect(some >= usual + 3)

@@ -8,7 +8,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What is promised after SIGKILL at any moment.
+/// What the store promises after SIGKILL at any moment.
 @Suite struct CrashTests {
     @Test(arguments: [3, 17, 60, 140, 300])
     func `what was acknowledged before a kill is there after it`(kills: Int) async throws {
@@ -32,14 +32,16 @@ import Testing
             let request = change.recordID.recordName.rawValue.split(separator: "-")[0]
             stored[String(request), default: 0] += 1
         }
-        // Each request is there whole or not at all, and whatever was acknowledged is.
+        // Each request is there completely or not at all, and every acknowledged one is there.
         #expect(stored.values.allSatisfy { $0 == 3 })
         #expect(acknowledged.allSatisfy { stored[$0] == 3 })
         await store.close()
     }
 
-    /// Eight tasks append; each acknowledgement goes into the ledger; the process dies in the
-    /// middle of a commit, after `kills` acknowledgements.
+    /// Appends from eight tasks, and kills the process in the middle of a commit after `kills`
+    /// acknowledgements.
+    ///
+    /// Each acknowledgement is written to the file `ledger`.
     private static func appendUntilKilled(path: String, ledger: String, kills: Int) async throws {
         let store = try RelayStore.open(path: path, settings: .forTests)
         try await store.save(

@@ -9,9 +9,10 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Nothing that was damaged, cut, exchanged or lost is served as something else.
+/// The store refuses to serve a file that was damaged, truncated, exchanged or lost as if it were
+/// sound.
 @Suite struct DamageTests {
-    /// A closed store with rows in many tables and on many pages.
+    /// Returns a closed store with rows in many tables and on many pages.
     private static func filled(entries: Int = 120) async throws -> TemporaryStore {
         let home = try TemporaryStore(in: .memory)
         let store = try home.open()
@@ -34,7 +35,7 @@ import Testing
         }
     }
 
-    /// Everything that a store has, as text; throws if it is refused.
+    /// Returns everything that a store holds as text; throws if the store is refused.
     private static func content(_ path: String) throws -> [String] {
         try StoreConnections(path: path, settings: .forTests).inspect { connection in
             let db = connection.database
@@ -69,7 +70,8 @@ import Testing
         fwrite(&value, 1, 1, file)
     }
 
-    /// Of a large copy SQLite writes pages before the first one, which says that they have any.
+    /// In a large copy, SQLite writes other pages before the first one, which says that the pages
+    /// have checksums.
     @Test(arguments: [120, 1200])
     func `a new store's pages have checksums, and a backup's and a restored one's`(
         entries: Int
@@ -99,7 +101,7 @@ import Testing
         var refused = 0
         for number in 0..<60 {
             let copy = try Self.copy(home)
-            // The header, the schema and the roots of tables more often than by chance.
+            // Damages the header, the schema and the roots of tables more often than chance would.
             let byte =
                 number.isMultiple(of: 3)
                 ? Int.random(in: 0..<min(size, 16 * 4096), using: &generator)
@@ -116,7 +118,8 @@ import Testing
                 refused += 1
                 continue
             }
-            // What opens has lost nothing; opening raises the epoch, and notes the witness.
+            // If the file opens, it must have lost nothing. Opening raises the epoch, which is in
+            // the progress row, and updates the witness.
             let served = try Self.content(copy.path).filter { !$0.hasPrefix("progress ") }
             #expect(
                 served == expected.filter { !$0.hasPrefix("progress ") }, "byte \(byte)")
@@ -164,7 +167,7 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         for number in 0..<20 {
             let copy = try Self.copy(crashed)
-            // At frames, and within them; the last frame is of the last commit.
+            // Cuts at the end of a frame, or within one. The last frame belongs to the last commit.
             let frames = (size - 32) / 4120
             let kept = Int.random(in: 0..<frames, using: &generator)
             let length = number.isMultiple(of: 2) ? 32 + kept * 4120 : size * kept / frames
@@ -176,11 +179,11 @@ import Testing
                 Issue.record("\(String(describing: error))")
                 continue
             }
-            // The check says so as well.
+            // `RelayStore.check` reports the problem too.
             let report = try? RelayStore.check(path: copy.path)
             #expect(report?.problems.isEmpty != true)
         }
-        // Whole, it opens.
+        // The complete files open.
         await (try Self.copy(crashed).open()).close()
     }
 
@@ -234,7 +237,8 @@ import Testing
         let alone = try Self.copy(home)
         try FileManager.default.removeItem(atPath: alone.path + StoreWitness.ending)
         #expect(throws: StorageError.self) { try alone.open() }
-        // A record of the witness that was torn leaves the other; both leave nobody who knows.
+        // If one of the witness's two records is torn, the other is used. If both are, the store is
+        // refused.
         let torn = try Self.copy(home)
         try Self.flip(torn.path + StoreWitness.ending, byte: 20, bit: 3)
         await (try torn.open()).close()
@@ -243,7 +247,7 @@ import Testing
         #expect(throws: StorageError.self) { try torn.open() }
     }
 
-    /// As a first start leaves it whose disk was full, or that was killed.
+    /// A first start leaves such a file if the disk was full or the process was killed.
     @Test(arguments: [0, 40, 4096 + 40])
     func `a witness that was made and not written is made anew`(bytes: Int) async throws {
         let home = try TemporaryStore()
@@ -253,7 +257,8 @@ import Testing
         try Data(count: bytes).write(to: URL(filePath: witness))
         #expect(try RelayStore.check(path: home.path).problems == [])
         await (try home.open()).close()
-        // A file that says that it has one is nothing without it, nor is a store that is gone.
+        // A store that has recorded its witness is refused without it. The same goes for a witness
+        // without a store.
         try Data(count: bytes).write(to: URL(filePath: witness))
         expectLost { _ = try home.open() }
         try FileManager.default.removeItem(atPath: home.path)
@@ -291,7 +296,7 @@ import Testing
         settings.quickCheckBytes = 0
         let store = try home.open(settings)
         let size = LogTrimmer.size(of: home.path)
-        // In the middle of the log, which opening does not read.
+        // Damages pages in the middle of the log table, which opening does not read.
         for page in size / 4096 / 3..<size / 4096 * 2 / 3 {
             try Self.flip(home.path, byte: page * 4096 + 2000, bit: 1)
         }
@@ -306,7 +311,7 @@ import Testing
         async throws
     {
         let home = try TemporaryStore()
-        // A file that reserves nothing, as SQLite makes it by itself.
+        // A file that reserves no bytes for checksums, as plain SQLite creates it.
         let queue = try DatabaseQueue(path: home.path)
         try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
         try queue.close()
@@ -339,7 +344,7 @@ import Testing
         #expect(try RelayStore.check(path: backup).problems == [])
         try await Self.fill(store, entries: 7)
         let identity = store.storeIdentity
-        // In use, and not asked for.
+        // The store is in use, so the restore is refused.
         #expect(throws: StorageError.self) {
             try RelayStore.restore(from: backup, to: home.path, over: .movedAside)
         }
@@ -370,7 +375,8 @@ import Testing
         #expect(try RelayStore.check(path: crashed.path).problems == [])
     }
 
-    /// It moves the old file aside, then what belongs to it, and then gives the new one its name.
+    /// A restore moves the old file aside, then the files that belong to it, and then gives the new
+    /// file its name.
     @Test(arguments: 0...3)
     func `a restore that was interrupted is finished by another one`(moved: Int) async throws {
         let files = FileManager.default
@@ -406,13 +412,14 @@ import Testing
         let restored = try crashed.open()
         #expect(try await restored.head() == LogPosition(10))
         await restored.close()
-        // What is aside is another store by now, and stays.
+        // The store that was moved aside must not be overwritten by another one.
         #expect(throws: StorageError.self) {
             try RelayStore.restore(from: backup, to: crashed.path, over: .movedAside)
         }
     }
 
-    /// By then that is all that says what is missing here.
+    /// The left-over file is all that shows an interrupted restore, so a failing restore must keep
+    /// it.
     @Test func `what an interrupted restore has left stays while another one fails`() async throws {
         let files = FileManager.default
         let home = try await Self.filled(entries: 10)
@@ -432,7 +439,7 @@ import Testing
         settings.creation = .whenMissing
         let error = #expect(throws: StorageError.self) { try crashed.open(settings) }
         #expect("\(String(describing: error))".contains("a restore was interrupted"))
-        // It is whole, and may be what somebody restores.
+        // The left-over copy is complete, and may itself be restored.
         let report = try RelayStore.restore(from: left, to: crashed.path, over: .movedAside)
         #expect(report.head == LogPosition(10))
         #expect(!files.fileExists(atPath: left))

@@ -5,7 +5,8 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Users, devices and tokens under any order of events, against a model that is a dictionary.
+/// Users, devices and tokens under random sequences of events, compared with a model that is a
+/// dictionary.
 @Suite struct DeviceModelTests {
     private static let users = ["ann", "bob", "eve"]
     private static let names = ["phone", "pad", "tab"]
@@ -16,7 +17,7 @@ import Testing
         let id: DeviceID
     }
 
-    /// What must be true: for each container, its live devices by user and ID.
+    /// The expected state: the live devices of each container, by user and device ID.
     private struct Model {
         var devices: [ContainerKey: [Name: Device]] = [:]
 
@@ -39,7 +40,7 @@ import Testing
             pick(names, &generator), of: pick(users, &generator), token: token,
             in: pick(containers, &generator))
         device.gatewayEnvironment = Bool.random(using: &generator) ? .development : .production
-        // Tokens 1 and 2 are couriers'.
+        // Tokens 1 and 2 are couriers' tokens.
         if token <= 2 {
             device.gateway = .courier
             device.topic = "courier"
@@ -74,7 +75,7 @@ import Testing
         }
     }
 
-    /// Whoever polls a courier is given notifications of the device's present owner alone.
+    /// Checks that polling a courier returns only notifications of the device's present owner.
     private static func poll(_ store: RelayStore, _ model: Model, at second: Int64) async throws {
         for byte in [UInt8(1), 2] {
             let token = Sample.token(byte)
@@ -101,7 +102,7 @@ import Testing
         for byte in [UInt8(1), 2] {
             var device = Sample.device("first", of: "ann", token: byte)
             device.gateway = .courier
-            // Old enough that it does not end with a device.
+            // The courier is old enough not to be deleted along with a device.
             _ = try await store.createCourier(for: device, at: Sample.moment(-7200))
             _ = try await store.forgetDevice(
                 device.id, of: device.owner, in: Sample.container, at: Sample.moment(0))

@@ -5,14 +5,14 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Who was named for dear changes does not get rid of that by saving again.
+/// A subscription's strikes for expensive changes are not lost when its owner saves it again.
 @Suite struct DisabledSubscriptionTests {
     private static let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
     private static let dear = Fixtures.subscription("dear", where: "title == 'dear'")
     private static let mended = Fixtures.subscription("dear", where: "title == 'mended'")
 
-    /// A store in which changes are set aside one after the other.
+    /// A store that sets changes aside one after another.
     private final class Bench {
         let store: RelayStore
         private var position: UInt64 = 0
@@ -22,7 +22,7 @@ import Testing
             try await store.save(
                 ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
                 at: Fixtures.moment)
-            // Entries that can be set aside, by the way.
+            // These edits also append the log entries that the test sets aside.
             for number in 1...12 {
                 let other = Fixtures.subscription("s\(number)", where: "title == '\(number)'")
                 _ = try await edit(.create(other))
@@ -35,7 +35,7 @@ import Testing
             ).first
         }
 
-        /// Saves, and returns the serial.
+        /// Saves an edit and returns the version's serial.
         func save(_ edit: SubscriptionEdit) async throws -> UInt64 {
             guard case .saved(let version) = try await self.edit(edit) else {
                 throw StorageError.damaged(path: "test", reason: "it is not saved")
@@ -43,7 +43,8 @@ import Testing
             return version.serial
         }
 
-        /// Sets the next change aside for `serial`; says whether that has disabled it.
+        /// Sets the next change aside because of `serial`; returns whether that disabled the
+        /// subscription.
         func blame(_ serial: UInt64) async throws -> Bool {
             position += 1
             let entry = DearEntry(
@@ -52,7 +53,8 @@ import Testing
             return try await store.setAside(entry, at: Fixtures.moment) == [serial]
         }
 
-        /// Sets changes aside for all of these until they are disabled; returns those that are.
+        /// Sets changes aside because of `serials` until these are disabled; returns the disabled
+        /// ones.
         func disable(_ serials: [UInt64]) async throws -> [UInt64] {
             var disabled: [UInt64] = []
             for _ in 0..<RelayStore.strikesOfSubscription {

@@ -9,18 +9,18 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Connections to a file, and the pool of them, below everything that knows what a store is.
+/// Connections to a file and the pool of them, below the code that knows what a store is.
 @Suite struct EmbeddedConnectionTests {
-    /// A question that lasts for seconds, where nobody ends it.
+    /// A query that takes seconds unless it is interrupted.
     private static let long = """
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000000)
         SELECT count(*) FROM n
         """
 
-    /// What comes where something else was to end before.
+    /// The error of a test in which an interruption came too late.
     struct Missed: Error {}
 
-    /// Says that something has happened.
+    /// A flag that one thread sets and another one reads.
     private final class Flag: Sendable {
         private let value = Atomic(false)
 
@@ -29,7 +29,7 @@ import Testing
         func set() { value.store(true, ordering: .sequentiallyConsistent) }
     }
 
-    /// A pool on a file with an empty table.
+    /// Returns a pool on a file with an empty table.
     static func pool(readers: Int = 2) throws -> EmbeddedPool {
         let home = try TemporaryStore(in: .memory)
         var settings = StoreSettings.forTests
@@ -139,13 +139,13 @@ import Testing
             try await pool.read { db -> Void in
                 let statement = try EmbeddedStatement(Self.long, keeping: false, on: db)
                 let rows = try statement.query([])
-                // What SQLite is told while no statement is at work it forgets.
+                // SQLite ignores an interrupt while no statement is running.
                 db.turn?.cancel()
                 _ = try rows.next()
                 throw Missed()
             }
         }
-        // It is the turn that ended, and not the reader.
+        // The cancellation ended the turn, and the reader is still usable.
         let found = try await pool.read { db in try Self.count(db) }
         #expect(found == 0)
         pool.close()
@@ -235,7 +235,7 @@ import Testing
             closed.set()
             ended.continuation.yield()
         }
-        // Who waited is told so at once; who reads is let be.
+        // The waiting read fails at once, and the running read may finish.
         let refusal = await #expect(throws: EmbeddedError.self) { try await waiting.value }
         #expect(refusal?.code == SQLITE_MISUSE)
         let isWaitedFor = await Turns.keeps { !closed.isSet }
@@ -248,7 +248,7 @@ import Testing
             try await pool.read { db in try Self.count(db) }
         }
         #expect(late?.code == SQLITE_MISUSE)
-        // Once is enough.
+        // Closing a second time does nothing.
         pool.close()
     }
 
@@ -267,7 +267,7 @@ import Testing
             #expect(before?.integer(at: 0) == 1)
             let rows = try kept.query([])
             _ = try rows.next()
-            // The rows of the run before do not end this one.
+            // Releasing the rows of the previous run does not end this run.
             before = nil
             try db.execute(sql: "INSERT INTO item VALUES (9, NULL)")
             #expect(try Self.count(db) == 4)
@@ -321,7 +321,7 @@ import Testing
             let failure = #expect(throws: EmbeddedError.self) { try insert.execute([.integer(1)]) }
             #expect(failure?.code == SQLITE_CONSTRAINT)
             #expect(failure?.message == "UNIQUE constraint failed: item.id")
-            // The statement is as good as before, and its transaction is over.
+            // The statement can be used again, and its transaction is over.
             try insert.execute([.integer(2)])
             #expect(!db.isInsideTransaction)
             let few = #expect(throws: EmbeddedError.self) { try insert.execute([]) }

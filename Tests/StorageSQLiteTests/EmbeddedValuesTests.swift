@@ -6,7 +6,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What goes into a file comes out of it, and through functions, as it was.
+/// Values come back unchanged from a file and from functions.
 @Suite struct EmbeddedValuesTests {
     private static func refuse(_ value: SQLValue, _ text: String) throws -> SQLValue {
         throw EmbeddedConnectionTests.Missed()
@@ -52,7 +52,7 @@ import Testing
             }
             #expect(
                 try String.fetchAll(db.database, sql: "SELECT body FROM item") == ["a", "a", "a"])
-            // It is gone with what it was for.
+            // The function exists only during the call.
             #expect(throws: EmbeddedError.self) {
                 try db.execute(sql: "SELECT refuse('a', 'p')")
             }

@@ -7,7 +7,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What is said of a failure is what it is: damage only of what is damaged.
+/// Error messages name the real cause, and only damage is called damage.
 @Suite struct ErrorSentenceTests {
     static let cases: [(code: Int32, message: String?, start: String)] = [
         (8, nil, "/file cannot be used: it may only be read"),
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// Opening a pipe to read waits for whoever writes to it.
+    /// Opening a named pipe for reading blocks until a process opens it for writing.
     @Test(.timeLimit(.minutes(15)), arguments: ["", "-wal", "-shm", "-witness", ".lock"])
     func `a pipe in the place of a file is named, and not waited for`(
         ending: String
@@ -109,7 +109,7 @@ import Testing
     @Test func `a witness without room stays behind, and another failure is one`() {
         #expect(WitnessFailure(code: ENOSPC).isNoRoom && WitnessFailure(code: EDQUOT).isNoRoom)
         #expect(!WitnessFailure(code: EIO).isNoRoom)
-        // Whether it is written or synced: what was committed is in the file.
+        // Whether writing or syncing failed, what was committed is in the store's file.
         for code in [ENOSPC, EDQUOT] {
             #expect(throws: Never.self) {
                 try CommitLedger.leavingBehind { () throws(WitnessFailure) in

@@ -28,8 +28,8 @@ import Testing
         #expect(SerialList.decode([UInt8]()) == [])
     }
 
-    /// Users with a once subscription each, and a change that claims them and leaves them to a
-    /// range.
+    /// Saves a once subscription for each user, and settles a change that claims them and leaves
+    /// them to a range.
     private static func claimed(
         _ users: [String], in store: RelayStore
     ) async throws -> (position: LogPosition, serials: [UInt64]) {
@@ -62,7 +62,7 @@ import Testing
         let home = try TemporaryStore()
         let store = try await home.openReady()
         let (_, serials) = try await Self.claimed(["ann", "bob", "cat"], in: store)
-        // The minute's pruning, with the progress past the change and no snapshot.
+        // Pruning as it runs each minute, with the progress past the change and no snapshot.
         let first = try await store.prune(Retention(), at: Sample.moment(60))
         #expect(first.endedVersions == 0)
         let range = try #require(try await store.nextRange(of: Sample.container, after: 0))

@@ -41,7 +41,7 @@ import Testing
         await store.close()
     }
 
-    /// Appends an entry, and then fails.
+    /// Appends an entry in a closure that then fails.
     private static func fail(in store: RelayStore) async throws {
         try await store.write { commit in
             let body = LogEntryBody.devicesEnded(serials: [1])
@@ -78,7 +78,7 @@ import Testing
                     perform: { _ in {} }, fail: { _ in })
             ])
         }
-        // What is larger than the bound goes alone.
+        // A batch that is larger than the bound is written alone.
         #expect(submit(.intake, 50, 10) == nil)
         #expect(submit(.intake, 1, 10) == .overloaded("50 changes are waiting to be written"))
         #expect(inbox.nextBatch(after: 1)?.count == 1)
@@ -112,7 +112,7 @@ import Testing
         }
         #expect(error?.isNoRoom == true)
         #expect(numbers.count > 5)
-        // Small neighbours of what does not fit go in all the same.
+        // Small requests in the same commit succeed although a large one finds no room.
         let large = Task { try await store.park(parked(200)) }
         let small = Task { try await Self.append("small", to: store) }
         let refused = await #expect(throws: StorageError.self) { try await large.value }
@@ -152,7 +152,7 @@ import Testing
             var settings = StoreSettings.forTests
             settings.checkpointPages = 200
             let store = try RelayStore.open(path: path, settings: settings)
-            // The write-ahead log stays below this, and the file does not.
+            // The write-ahead log stays below this limit; the database file would exceed it.
             signal(SIGXFSZ, SIG_IGN)
             var limit = rlimit(rlim_cur: 3 << 20, rlim_max: .max)
             setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
@@ -194,7 +194,7 @@ import Testing
                         path: "\(number)", body: Array(repeating: 1, count: 20_000),
                         headers: [:], receivedAt: Sample.moment(0)))
             }
-            // The file may not grow any more.
+            // The file cannot grow any more.
             signal(SIGXFSZ, SIG_IGN)
             var limit = rlimit(
                 rlim_cur: rlim_t(store.footprint.fileBytes + 4096), rlim_max: .max)
@@ -245,7 +245,7 @@ import Testing
         await #expect(processExitsWith: .success) { [path = path as String] in
             let store = try RelayStore.open(path: path, settings: .forTests)
             _ = try await Self.append("before", to: store)
-            // From here on every write that makes a file longer fails with EFBIG.
+            // From here on, every write that makes a file longer fails with EFBIG.
             signal(SIGXFSZ, SIG_IGN)
             var limit = rlimit(rlim_cur: 1, rlim_max: .max)
             setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit)
@@ -264,7 +264,7 @@ import Testing
             }
             let read = try await store.storedEntries(after: .start, limit: 9)
             #expect(read.count == 1)
-            // Not at the end either: neither is the log folded into the file, nor removed.
+            // Closing does not write either: the log is neither folded into the file nor removed.
             let before = try Self.contents(path)
             await store.close()
             #expect(try Self.contents(path) == before)

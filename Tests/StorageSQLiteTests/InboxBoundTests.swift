@@ -4,7 +4,7 @@ import Storage
 import StorageSQL
 import Testing
 
-/// An inbox keeps about as many notifications as it may have, whatever is marked as read between.
+/// An inbox keeps about as many notifications as allowed, whatever is marked as read in between.
 @Suite struct InboxBoundTests {
     private static let ann = InboxOwner(
         container: Sample.container, user: Sample.identifier("ann"))
@@ -26,8 +26,10 @@ import Testing
         return page.map(\.position.rawValue)
     }
 
-    /// Each notification takes a number, and being marked takes another one: those of what comes
-    /// are odd, or all of one kind, for ever.
+    /// Each notification takes a number, and marking it as read takes another one.
+    ///
+    /// So the numbers of the notifications are all odd here. A bound that counted numbers by such a
+    /// pattern would never apply.
     @Test(arguments: [(32, 32...34), (5, 5...5), (1, 1...1)])
     func `an inbox of which all is read as it comes has an end:`(
         perUser: Int, kept: ClosedRange<Int>
@@ -44,7 +46,7 @@ import Testing
         }
         let left = try await Self.positions(store)
         #expect(kept.contains(left.count), "\(left)")
-        // Those that came last are there.
+        // The newest notifications are the ones kept.
         #expect(left == Array((1...UInt64(80)).suffix(left.count)))
         await store.close()
     }

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    /// Steps that a later release might have: a new column, a table built anew, an index.
+    /// Migrations that a later release might have: a new column, a table built anew, an index.
     private static let later: [Migration] = [
         step("v9002_addLabel", "ALTER TABLE container ADD COLUMN label TEXT NOT NULL DEFAULT ''"),
         step(
@@ -52,7 +52,7 @@ import Testing
         StoreConnections(path: home.path, settings: .forTests)
     }
 
-    /// The schema as SQLite tells it, and the names of the steps.
+    /// Returns the schema as SQLite describes it, and the names of the migrations.
     private static func schema(_ home: TemporaryStore) throws -> [String] {
         try connections(home).inspect { db in
             try String.fetchAll(
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    /// Puts one key of one container into a file of any version.
+    /// Inserts one key of one container into a file of any version.
     private static func fill(_ home: TemporaryStore) throws {
         let queue = try DatabaseQueue(path: home.path)
         try queue.write { db in
@@ -181,7 +181,7 @@ import Testing
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }
 
-    /// Taking it back, and going on with its move, need the newest version.
+    /// Cancelling a move and continuing it both need the newest version.
     @Test func `a file that was moved away is brought up to date, and stays marked`() async throws {
         let home = try TemporaryStore()
         let older = StoreSchema(migrations: Array(Migration.released.dropLast()))

@@ -6,7 +6,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Lists end at so many bytes as well as at so many rows.
+/// Lists end at a number of bytes as well as at a number of rows.
 @Suite struct PageTests {
     private static let ann = Sample.owner("ann")
 
@@ -17,8 +17,10 @@ import Testing
         return store
     }
 
-    /// A page looks at so many changes, and may end without one; a source that follows a database
-    /// begins where its last change stands, after a restore.
+    /// A page looks at a limited number of changes, and may be empty.
+    ///
+    /// After a restore, a source that follows a database resumes after its newest change, and must
+    /// find it.
     @Test func `a source's newest change is found behind very many of others`() async throws {
         let store = try await Self.ready(TemporaryStore(in: .memory))
         _ = try await store.append(
@@ -116,7 +118,7 @@ import Testing
                 source: Sample.source, at: Sample.moment(0))
         }
         await store.close()
-        // From the file, and not from what memory holds of it.
+        // This reads from the file, and not from what memory holds of it.
         let again = try home.open()
         let first = try await again.entries(after: .start, limit: 100)
         #expect(first.map(\.position) == (1...5).map { LogPosition($0) })

@@ -7,9 +7,9 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What was is found by key, however much there is, and goes when the log does.
+/// Past versions are found by key, however many there are, and are pruned together with the log.
 @Suite struct PastTests {
-    /// The steps of a plan that look at a table with versions or receipts.
+    /// Returns the steps of a query plan that look at a table of versions or receipts.
     private static func plan(
         _ sql: String, _ arguments: GRDB.StatementArguments
     ) async throws -> [String] {

@@ -6,7 +6,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What every call asks for is looked up, however much is stored.
+/// Statements that run often use an index, so that their cost does not grow with the store.
 @Suite struct QueryPlanTests {
     private static let zone =
         "container=? AND database=? AND owner=? AND zoneOwner=? AND zoneName=?"
@@ -23,7 +23,7 @@ import Testing
             ])
     }
 
-    /// A search by fewer columns than are known reads what is another's, or all of a zone.
+    /// A search by fewer columns than are known would read other owners' rows, or a whole zone.
     @Test(arguments: [
         (
             ShadowRows.namedStatement, "shadowRecord",
@@ -92,7 +92,7 @@ import Testing
         #expect(steps.filter { $0.contains(" \(table) ") } == [search])
     }
 
-    /// A user who asks for their own devices is not to have all of the container read.
+    /// A user's list of their own devices must not read the whole container.
     @Test func `the devices of a user are found by the user`() async throws {
         let steps = try await plan(
             of: """
@@ -114,7 +114,7 @@ import Testing
         #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
     }
 
-    /// It is asked for each minute, and there may be millions that have not ended.
+    /// Pruning asks each minute, and there may be millions of rows that have not ended.
     @Test func `where pruning begins is found by an index`() async throws {
         let statements =
             VersionTable.allCases.map { PastStep.firstEndStatement($0) }
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    /// Whose token lives for years is known for as long, though the session has ended.
+    /// A session with a long-lived token is kept for that long, even after the session has ended.
     @Test func `sessions that are over are found without those that have ended`() async throws {
         let sessions = AgingRows.sessions
         for statement in [
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// The badges of a container are as many as its devices.
+    /// A container has as many badges as devices.
     @Test func `the badge of a device that ended is found by the device`() async throws {
         let steps = try await plan(of: DeviceStep.endedBadgeStatement)
         #expect(
@@ -152,7 +152,7 @@ import Testing
         #expect(steps.allSatisfy { !$0.hasPrefix("SCAN") }, "\(steps)")
     }
 
-    /// What goes with a courier is looked for in all that was queued, for each that ends.
+    /// Each courier that ends would otherwise cost a scan of the whole queue.
     @Test func `what was queued for a courier is found by it`() async throws {
         for statement in [
             "DELETE FROM courier WHERE id = ?", DeviceStep.forgettingCourier,
@@ -169,8 +169,9 @@ import Testing
         }
     }
 
-    /// Whatever a list is narrowed by, its rows come from an index in the order of the list:
-    /// nothing is sorted but what a quota bounds.
+    /// Whatever filter a list has, its rows come from an index in the order of the list.
+    ///
+    /// Only sets that a quota bounds are sorted.
     @Test(arguments: [
         (
             ListStatements.changesOfType,
@@ -230,7 +231,7 @@ import Testing
         #expect(!steps.contains { $0.contains("TEMP B-TREE") }, "\(steps)")
     }
 
-    /// A statement whose numbered parameters have a value.
+    /// Returns a statement with a literal value for each numbered parameter.
     private static func filled(_ statement: String) -> String {
         statement.replacing(/\?[0-9]*/) { _ in "1" }
     }

@@ -8,12 +8,13 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Quotas are decided in the transaction that writes, and counted without looking at what is there.
+/// Quotas are enforced in the transaction that writes, and uses are counted without reading the
+/// rows.
 @Suite struct QuotaTests {
     private static let ann = Sample.owner("ann")
     private static let type: RecordType = Sample.identifier("Artwork")
 
-    /// Runs `body` with a store of these quotas, and checks what was counted at the end.
+    /// Runs `body` on a store with these quotas, and checks the counts at the end.
     private static func with(
         _ quotas: [Quota: Int], _ body: (RelayStore) async throws -> Void
     ) async throws {
@@ -52,11 +53,11 @@ import Testing
             #expect(first.map(\.isRefusal) == [false, false, true])
             #expect(
                 first[2] == .overQuota(QuotaRefusal(.userSubscriptions, limit: 2, use: 2)))
-            // The databases of a user count together.
+            // All databases of a user count together.
             var elsewhere = Self.ann
             elsewhere.database = .private
             #expect(try await Self.create(store, ["p"], of: elsewhere)[0].isRefusal)
-            // Of an atomic request nothing is applied.
+            // If an atomic request exceeds a quota, nothing of it is applied.
             let bob = Sample.owner("bob")
             #expect(
                 try await Self.create(store, ["d", "e"], of: bob, .allOrNothing) == [
@@ -64,7 +65,7 @@ import Testing
                 ])
             #expect(try await Self.use(store, .subscriptions) == 2)
             #expect(try await !Self.create(store, ["d"], of: bob)[0].isRefusal)
-            // What is there may be changed and saved again, and what goes makes room.
+            // Existing subscriptions may be changed and saved again, and a deletion makes room.
             #expect(try await !Self.create(store, ["a"])[0].isRefusal)
             _ = try await store.edit(
                 [.delete(Sample.identifier("a"))], of: Self.ann, atomicity: .independent,
@@ -160,20 +161,20 @@ import Testing
             }
             try await register("one", 1, at: 1)
             try await register("two", 2, at: 2)
-            // It is used still.
+            // The device is registered again, so it is still in use.
             try await register("one", 1, at: 3)
             _ = try await store.register(
                 Sample.device("bobs", of: "bob", token: 9), at: Sample.moment(3))
             try await register("three", 3, at: 4)
             #expect(try await names() == ["one", "bobs", "three"])
-            // The follower hears of it in the entry of the new one.
+            // The follower learns of the ended device from the entry of the new one.
             let entries = try await store.entries(after: LogPosition(4), limit: 1)
             guard case .deviceSaved(_, replaced: let ended)? = entries.first?.body else {
                 Issue.record("\(entries)")
                 return
             }
             #expect(ended == [2])
-            // A new token of a device that is there ends no other.
+            // A new token for an existing device ends no other device.
             try await register("three", 4, at: 5)
             #expect(try await names() == ["one", "bobs", "three"])
         }
@@ -214,10 +215,10 @@ import Testing
             settings.quotas[.userDevices] = 1
             settings.quotas[.devices] = 1
             try await store.save(settings, at: Sample.moment(4))
-            // A new token of a device that is there, and a token that moves to another user.
+            // A new token for an existing device, and a token that moves to another user's device.
             #expect(try await register("two", of: "ann", 9, at: 5) == ["one", "three", "two"])
             #expect(try await register("bobs", of: "bob", 9, at: 6) == ["one", "three", "bobs"])
-            // At the quota of the user, the device that ends makes the room.
+            // At the user's quota, the device that ends makes the room.
             #expect(try await register("new", of: "bob", 8, at: 7) == ["one", "three", "new"])
             let refusal = StorageError.overQuota(QuotaRefusal(.devices, limit: 1, use: 3))
             await #expect(throws: refusal) {
@@ -292,7 +293,7 @@ import Testing
             let long = String(repeating: "x", count: 900_000)
             let names = (0..<12).map { "r\($0)" }
             for name in names { _ = try await Self.write(store, .create, [name], text: long) }
-            // Each change holds the record as it was and as it is.
+            // Each change holds the record before and after it.
             let outcomes = try await Self.write(store, .forceUpdate, names, text: long + "y")
             #expect(outcomes.filter(\.isRefusal).count == 2)
             #expect(outcomes.last == .refused(.tooMuchAtOnce(bytes: 16 * 1024 * 1024)))
@@ -338,7 +339,7 @@ import Testing
             let long = RecordImage(["text": .string(String(repeating: "x", count: 900_000))])
             for name in names { _ = try await append(.create, [name], long) }
             let short = RecordImage(["n": .integer(1)], completeness: .partial)
-            // Each change holds the record as it was and as it is.
+            // Each change holds the record before and after it.
             #expect(try await append(.update, names, short).count == 10)
             #expect(try await append(.update, ["r10", "r11"], short).count == 2)
         }
@@ -380,7 +381,7 @@ import Testing
             }
             #expect(try await append("a", "one") == .appended(LogPosition(1)))
             #expect(try await append("b", "two") == .appended(LogPosition(2)))
-            // One that is kept stays as its source has it.
+            // A record that is already kept follows its source.
             let long = String(repeating: "x", count: 5000)
             #expect(try await append("a", long) == .appended(LogPosition(3)))
             let place = RecordPlace(
@@ -413,11 +414,11 @@ import Testing
                     changes, container: Sample.container, source: Sample.source,
                     at: Sample.moment(1))
             }
-            // The third zone is one too many.
+            // The third zone exceeds the quota.
             try await append([("a", "1"), ("a", "2"), ("b", "1"), ("c", "1")])
             #expect(try await store.quotaUse(of: Sample.container).unkept == 1)
             #expect(try await Self.use(store, .records) == 3)
-            // Of as many records as one more is kept.
+            // One more record fits.
             try await append([("b", "2"), ("b", "3"), ("a", "3")])
             #expect(try await store.quotaUse(of: Sample.container).unkept == 3)
             #expect(try await Self.use(store, .records) == 4)
@@ -436,7 +437,7 @@ import Testing
                 let zone = ZoneID(zoneName: name) ?? .default
                 _ = try await store.createZones([zone], in: Self.place(user))
             }
-            // Every user has one that nobody makes.
+            // Every user has a default zone, which nobody creates.
             for user in ["ann", "bob", "cid", "dan"] {
                 _ = try await store.createZones([.default], in: Self.place(user))
             }
@@ -458,8 +459,8 @@ import Testing
         let released = Migration.released.prefix { !$0.name.hasSuffix("_countQuotas") }
         let settings = StoreSettings.forTests
         let path = home.path
-        // The settings of containers have a column that such a file has not; SQL writes what is
-        // old.
+        // The container settings are written with SQL, because such an old file lacks one of the
+        // columns that the present code writes.
         let old = StoreConnections(path: path, settings: settings)
         _ = try old.prepare(StoreSchema(migrations: Array(released)))
         let queue = try DatabaseQueue(path: path)

@@ -7,7 +7,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Who reads much reads in slices and in turns, and leaves readers to the others.
+/// Large reads are done in slices and in turns, and leave readers free for others.
 @Suite struct RecordScanTests {
     private static let type: RecordType = Sample.identifier("Artwork")
     private static let other: RecordType = Sample.identifier("Other")
@@ -23,7 +23,8 @@ import Testing
         RecordID(recordName: Sample.identifier(name), zoneID: zoneID)
     }
 
-    /// Three zones with two records each, of which one is deleted, and records of another type.
+    /// Returns a store with three zones, each with two records, one of them deleted, and records of
+    /// another type.
     private static func ready() async throws -> RelayStore {
         let store = try TemporaryStore().open()
         try await store.save(
@@ -80,7 +81,7 @@ import Testing
         }
         #expect(first.value == 1)
         #expect(first.cursor == Self.id("1", Self.zone("b")))
-        // The mark of the deleted record is a row too.
+        // The tombstone of the deleted record is a row too.
         scan.cursor = first.cursor
         let second = try await store.scanRecords(scan, into: 0) { count, _ in
             count += 1
@@ -108,7 +109,7 @@ import Testing
                 }
             }
             for await _ in begun.stream.prefix(1) {}
-            // Five readers for everybody were all taken by five queries once.
+            // Regression: five queries once took all five readers.
             for _ in 0..<20 {
                 let found = try await store.records(
                     named: [Self.id("1", Self.zone("a"))], in: Self.place)

@@ -6,7 +6,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What redriving does with dead letters that could only end again.
+/// How redriving treats dead letters that could only end again.
 @Suite struct RedrivingTests {
     private static func letter(_ position: UInt64, expiresIn seconds: Int64?) -> DeadLetter {
         DeadLetter(

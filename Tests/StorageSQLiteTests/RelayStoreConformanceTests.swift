@@ -6,7 +6,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// The embedded engine honours the contract that every engine honours.
+/// The embedded engine honours the contract of every engine.
 @Suite struct RelayStoreConformanceTests {
     @Test(arguments: StoreConformance.cases)
     func `the store honours its contract:`(_ contract: ConformanceCase) async throws {
@@ -14,7 +14,7 @@ import Testing
     }
 }
 
-/// Makes stores in directories that live as long as the factory.
+/// Creates stores in folders that live as long as the factory.
 final class RelayStoreFactory: StoreFactory {
     private let homes = Mutex<[String: TemporaryStore]>([:])
 

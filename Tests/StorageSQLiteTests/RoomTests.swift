@@ -7,7 +7,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Whether there is room for changes is known to those who ask, and not only to those who write.
+/// A lack of disk space is noticed without a write having failed.
 @Suite struct RoomTests {
     @Test func `below the reserve there is no room, although nobody has tried`() async throws {
         let home = try TemporaryStore()
@@ -30,7 +30,8 @@ import Testing
                 [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,
                 at: Sample.moment(0))
         }
-        // As SQLite says where a quota is reached, of which the file system tells nothing.
+        // SQLite reports this where a disk quota is reached, which the file system's free space
+        // does not show.
         store.gate.count(StorageError.noRoom("the disk is full"))
         #expect(store.shortage == "the disk is full")
         try await append("a")

@@ -7,7 +7,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// The schema says no by itself, whatever the code above it does.
+/// The constraints of the schema refuse wrong rows, whatever the code above does.
 @Suite struct SchemaConstraintTests {
     private static let container = """
         INSERT INTO container (id, name, environment, topics, expirationSeconds, savedAt)
@@ -138,7 +138,7 @@ import Testing
                 ).contains { ($0["opcode"] as String) == "OpenEphemeral" }
             }
         }
-        // Three and more words in a list: write comparisons.
+        // An `IN` list of three or more words is expensive; write comparisons.
         #expect(dear == [])
         try queue.close()
     }

@@ -8,7 +8,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Secrets in the file, under a key that is not in it.
+/// Secrets in the file are encrypted under a key that is not in it.
 @Suite struct SecretSealingTests {
     private static let first = key(1)
     private static let second = key(2)
@@ -59,7 +59,7 @@ import Testing
         #expect(try await store.sessionSecret() == session)
     }
 
-    /// The secrets that stand in the store's files.
+    /// Returns the secrets that can be read in the store's files.
     private static func readable(_ path: String, session: [UInt8]) throws -> [String] {
         var bytes = Data()
         for ending in ["", "-wal"] {
@@ -92,7 +92,7 @@ import Testing
         let home = try TemporaryStore()
         let plain = try Self.open(home, nil)
         let session = try await plain.sessionSecret()
-        // Saved twice, so that an earlier version stands in the free space of a page.
+        // Saved twice, so that an earlier version is in the free space of a page.
         try await Self.save(plain)
         var longer = try #require(try await plain.container(Sample.container))
         longer.userTokens?.issuer = String(repeating: "https://id.example/", count: 40)
@@ -107,7 +107,8 @@ import Testing
         await sealed.close()
     }
 
-    /// The free pages of a file, and what is left in it by its proof.
+    /// Returns the number of free pages of a file, and the remains of plain secrets that its proof
+    /// reports.
     private static func left(_ path: String) throws -> (free: Int?, remains: SecretRemains) {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
@@ -120,8 +121,10 @@ import Testing
         }
     }
 
-    /// Leaves a file as a process does that ends after the secrets are encrypted, or finds no room
-    /// to write it anew.
+    /// Encrypts the secrets without rewriting the file.
+    ///
+    /// A process leaves such a file if it ends after the encryption, or has no room to rewrite the
+    /// file.
     private static func encryptAlone(_ path: String) throws {
         let db = try StoreConnections(path: path, settings: .forTests).openConnection()
         defer { db.close() }
@@ -150,10 +153,10 @@ import Testing
         #expect(try Self.readable(home.path, session: session) == [])
         await sealed.close()
         let after = try Self.left(home.path)
-        // What a start frees of its own afterwards is overwritten at once.
+        // Pages that a start frees afterwards are overwritten at once.
         #expect(after.free ?? .max < 5)
         #expect(after.remains == .nothing)
-        // Nor does a key that replaces the first forget it.
+        // Replacing the first key does not lose track of the remains either.
         let other = try TemporaryStore()
         await (try Self.open(other, nil)).close()
         let used = try Self.open(other, nil)

@@ -62,7 +62,8 @@ import Testing
             kill(getpid(), SIGKILL)
         }
         let store = try home.open()
-        // Whichever the store vouches for is there whole; the other is there whole or not at all.
+        // The snapshot that the store has recorded is there completely. The other one is there
+        // completely or not at all.
         let record = try #require(try await store.recordedSnapshot())
         let isNew = record == Self.record(2)
         #expect(try Self.read(path + "-snapshot-old") == [[1, 2, 3]])

@@ -7,7 +7,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// One relay on one file, whatever names the file has.
+/// A file is opened by one relay at a time, whatever names the file has.
 @Suite struct StoreLockTests {
     @Test func `a symbolic link is the same store`() async throws {
         let home = try TemporaryStore()
@@ -52,7 +52,7 @@ import Testing
         #expect(throws: StorageError.self) {
             try RelayStore.open(path: second, settings: .forTests)
         }
-        // The relay that has the file finds out, and takes nothing more.
+        // The relay that has the file open notices, and accepts nothing more.
         var taken = 0
         do {
             while taken < 100 {
@@ -109,7 +109,7 @@ import Testing
         _ = try RelayStore.schemaVersion(of: home.path)
         _ = try RelayStore.backUp(path: home.path, to: home.path + ".copy")
         #expect(throws: StorageError.self) { try home.open() }
-        // SQLite's own locks of this file, as the kernel tells them.
+        // SQLite's own locks of this file, as the kernel lists them.
         let file = try #require(FileIdentity(path: home.path))
         let kinds = Set((0..<20).flatMap { _ in StoreLock.kernelLocks(of: file).map { $0[1] } })
         #expect(kinds.isSuperset(of: ["POSIX", "FLOCK"]), "\(kinds)")
@@ -121,7 +121,7 @@ import Testing
     {
         let home = try TemporaryStore()
         let store = try home.open()
-        // What a fork does: other descriptors of the same open files.
+        // Duplicates the descriptors, as a fork would: they refer to the same open files.
         let copies = try Self.descriptors(of: [home.path, home.path + ".lock"]).map { dup($0) }
         defer { for copy in copies { close(copy) } }
         #expect(copies.count >= 2)
@@ -129,7 +129,7 @@ import Testing
         await (try home.open()).close()
     }
 
-    /// The descriptors of this process that lead to one of `paths`.
+    /// Returns the descriptors of this process that refer to one of `paths`.
     private static func descriptors(of paths: Set<String>) throws -> [Int32] {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
             let target = try? FileManager.default.destinationOfSymbolicLink(

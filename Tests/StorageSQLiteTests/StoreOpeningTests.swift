@@ -107,7 +107,7 @@ import Testing
         let text = Data(String(repeating: "Dear diary. ", count: 50).utf8)
         try text.write(to: URL(filePath: home.path))
         #expect(throws: StorageError.notSQLite(home.path)) { try home.open() }
-        // Who looks at it is told the same, and nothing of SQL.
+        // A check reports the same error, without words of SQL.
         #expect(throws: StorageError.notSQLite(home.path)) {
             try RelayStore.check(path: home.path)
         }
@@ -137,7 +137,7 @@ import Testing
         #expect(throws: StorageError.self) { try RelayStore.migrate(path: text.path) }
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == before)
-        // The lock file of a store stays, also where it cannot be opened any more.
+        // The lock file of a store stays, even if the store can no longer be opened.
         await (try home.open()).close()
         try Data("Dear diary.".utf8).write(to: URL(filePath: home.path))
         #expect(throws: StorageError.self) { try home.open(settings) }

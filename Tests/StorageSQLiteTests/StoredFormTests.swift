@@ -6,7 +6,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What is accepted can be read again: from the file, not from what memory still holds.
+/// What the store accepts can be read again from the file, and not only from memory.
 @Suite struct StoredFormTests {
     private static func ready(_ home: TemporaryStore) async throws -> RelayStore {
         let store = try home.open()
@@ -115,7 +115,7 @@ import Testing
             return
         }
         #expect(change.before?.fields == ["f": deepest, "g": .bool(true)])
-        // What the relay knows of the record goes with the change.
+        // The entry also holds what the relay knows about the record's creation and modification.
         #expect(change.created == RecordTrace(at: Fixtures.moment, userID: nil))
         #expect(change.formerlyModified == change.created)
         await again.close()

@@ -6,7 +6,8 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Records of a type that is kept no more are gone at once for whoever asks, and go some at a time.
+/// Records of a type that is no longer kept disappear for readers at once, and are deleted in small
+/// parts.
 @Suite struct UnkeptTypesTests {
     private static let type: RecordType = Sample.identifier("Artwork")
     private static let other: RecordType = Sample.identifier("Other")
@@ -37,8 +38,10 @@ import Testing
         #expect(outcomes.allSatisfy { !$0.isRefusal })
     }
 
-    /// A store with records of two types, of which one is kept no more and nothing is forgotten:
-    /// as a relay leaves it that is killed then.
+    /// Returns a store with records of two types, one of which is no longer kept, before any of
+    /// them is deleted.
+    ///
+    /// A relay that is killed then leaves such a store.
     private static func left(_ home: TemporaryStore) async throws -> RelayStore {
         let store = try home.open()
         try await store.save(
@@ -78,7 +81,7 @@ import Testing
         }
         #expect(slice.value == 0)
         let said = try await store.head()
-        // A part is a turn at the writer, and others write after it.
+        // Each part is a turn at the writer, and other requests are written in between.
         #expect(try await store.forgetUnkept(parts: 1) == WriteLines.changesPerTurn)
         #expect(try await Self.kept(store) == Self.count + 1 - WriteLines.changesPerTurn)
         #expect(try await Self.zone(store)?.prunedTo == said)
@@ -102,14 +105,14 @@ import Testing
                 ContainerSchema([Self.definition(Self.type)])
             }
         }
-        // Whoever has asked the schema before leaves nothing behind.
+        // A request that read the schema earlier leaves nothing behind.
         await #expect(throws: refusal) {
             _ = try await store.modify(
                 [RecordEdit(.create, Self.id("late"), type: Self.type)], in: Self.place,
                 by: RecordEditor(userID: Self.alice, isServer: false), atomicity: .independent,
                 additions: [], at: Sample.moment(3))
         }
-        // The rest of some is forgotten at once for whoever saves the schema.
+        // Saving the schema deletes a small remainder at once.
         try await store.replaceSchema(
             of: Sample.container,
             with: ContainerSchema([Self.definition(Self.type), Self.definition(Self.other)]),
@@ -122,7 +125,7 @@ import Testing
         #expect(try RelayStore.check(path: home.path).problems == [])
     }
 
-    /// The writer would look through all that is hidden, for each part again.
+    /// For each part, the writer would search all hidden records again.
     @Test func `a zone is deleted once nothing is left of what is kept no more`() async throws {
         let store = try await Self.left(TemporaryStore())
         let zone = try #require(ZoneID(zoneName: "z"))
@@ -160,7 +163,8 @@ import Testing
         }
         try await forget()
         #expect(try await Self.kept(store) == Self.count + 1)
-        // Nor does it say that those are looked at which are kept no more since.
+        // The late deletion also must not mark the types that were dropped since as already
+        // searched.
         try await store.putSchema(of: Sample.container, at: Sample.moment(4)) { _ in
             ContainerSchema([Self.definition(Self.other)])
         }

@@ -8,8 +8,9 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// One row that cannot be read is set aside and told; all others are served as if it were not
-/// there.
+/// A row that cannot be read is quarantined and reported.
+///
+/// All other rows are served as if it did not exist.
 @Suite struct UnreadableRowTests {
     private static let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
@@ -120,7 +121,7 @@ import Testing
 
     // MARK: Retries
 
-    /// A store that owes three retries, the second of which cannot be read.
+    /// Returns a store that owes three retries, the second of which cannot be read.
     private static func storeWithRetries(_ home: TemporaryStore) async throws -> RelayStore {
         let store = try await readyStore(home)
         let mark = try await store.mark()
@@ -222,7 +223,7 @@ import Testing
                 "subscription 2: subscription.body holds what Belfry does not write",
                 "device 1: device.token holds what Belfry does not write",
                 "retry \(retry): retry.body holds what Belfry does not write",
-                // Nobody counts what is changed behind the store's back.
+                // The test has changed rows directly, so the counts are wrong.
                 "4 × a subscription, device, record or zone is not counted as it stands",
             ])
         await store.close()

@@ -8,9 +8,9 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What is done beside the walk: pruning, accounts, checks and copies.
+/// The work beside the walk: pruning, accounts, checks and copies.
 @Suite struct UpkeepTests {
-    /// Appends changes, one a second.
+    /// Appends `count` changes, one a second.
     private static func append(_ count: Int64, to store: RelayStore) async throws {
         for number in 0..<count {
             _ = try await store.append(
@@ -70,7 +70,7 @@ import Testing
         try await store.settle(last)
         _ = try await store.prune(retention, at: Sample.moment(50))
         #expect(try await Self.positions(store) == [])
-        // Positions go on where they were.
+        // New positions continue after the pruned ones.
         let outcomes = try await store.append(
             [Sample.unkeyed("x")], container: Sample.container, source: Sample.source,
             at: Sample.moment(60))
@@ -78,7 +78,7 @@ import Testing
         await store.close()
     }
 
-    /// Appends changes of a record with a text of so many bytes.
+    /// Appends changes of a record with a text of `bytes` bytes.
     private static func append(_ count: Int, bytes: Int, to store: RelayStore) async throws {
         var change = Sample.change("r")
         change.after = RecordImage(["text": .string(String(repeating: "x", count: bytes))])
@@ -105,7 +105,7 @@ import Testing
 
     @Test func `one large entry stands for no more than it is`() async throws {
         let store = try await TemporaryStore(in: .memory).openReady()
-        // Of 2000 entries each fourth is looked at first, from the newest on.
+        // Of 2000 entries, pruning first looks at every fourth one, starting with the newest.
         for _ in 0..<9 { try await Self.append(111, bytes: 10, to: store) }
         try await Self.append(1, bytes: 500_000, to: store)
         for _ in 0..<10 { try await Self.append(100, bytes: 10, to: store) }
@@ -164,7 +164,7 @@ import Testing
         retention.parkedAge = .seconds(10)
         let counts = try await store.prune(retention, at: Sample.moment(12), portion: 1)
         #expect(counts.receiptBlocks == 2)
-        // Two are too old, and of the four others one is too many.
+        // Two are too old, and one of the four others is beyond the limit.
         #expect(counts.deadLetters == 3)
         #expect(counts.parkedChanges == 1)
         let account = try await store.accounts()[0]
@@ -202,7 +202,7 @@ import Testing
         let store = try await TemporaryStore().openReady()
         try await store.save(
             ContainerSettings(key: Sample.otherContainer, topics: []), at: Sample.moment(0))
-        // The other's is the oldest.
+        // The other container's change is the oldest.
         let small = Self.parked("small", of: Sample.otherContainer, at: 1)
         let number = try await store.park(small)
         for second in 2...21 as ClosedRange<Int64> {
@@ -362,7 +362,8 @@ import Testing
             try await append(400)
             group.cancelAll()
         }
-        // Nobody reads any more: at the latest when the writer tries again it is small.
+        // No reader is left, so the log shrinks at the latest when the writer next tries a
+        // checkpoint.
         let end = ContinuousClock.now.advanced(by: .patience)
         while store.footprint.walBytes > 2 * 1024 * 1024, ContinuousClock.now < end {
             try await append(64)
@@ -382,7 +383,7 @@ import Testing
         let refusal = StorageError.bounded(.retries, reason: "many wait")
         await #expect(throws: refusal) { try await Self.append(1, to: store) }
         await #expect(throws: refusal) { try await store.park(Self.parked("a", at: 1)) }
-        // What the relay owes goes on.
+        // The relay continues to settle what it owes.
         try await Self.settle(store, upTo: 1)
         store.gate.set([:])
         try await Self.append(1, to: store)
@@ -392,7 +393,7 @@ import Testing
 }
 
 extension Task where Success == Never, Failure == Never {
-    /// Runs what blocks on a thread of its own.
+    /// Runs a blocking closure on a thread of its own.
     static func onThread<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {

@@ -7,17 +7,17 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// What a write-ahead log may look like after a crash, and what only damage makes of it.
+/// How a write-ahead log may look after a crash, and what only damage can cause.
 @Suite struct WriteAheadLogTests {
     private static let frame = 4096 + 24
 
-    /// The file and its log, as a kill leaves them after this many commits.
+    /// The database file and its log, as a kill leaves them after a number of commits.
     private struct Remains {
         let file: Data
         let log: Data
-        /// The witness of the beginning: a power cut may leave as old a one.
+        /// The witness as it was at first: a power cut may leave one that old.
         let witness: Data
-        /// How many bytes the log had after each commit.
+        /// The length of the log in bytes after each commit.
         let ends: [Int]
 
         init(commits: Int) async throws {
@@ -41,7 +41,7 @@ import Testing
             await store.close()
         }
 
-        /// Opens the file with `log`; returns the head.
+        /// Opens the file with `log`, and returns the head.
         func open(with log: Data) async throws -> UInt64 {
             let home = try TemporaryStore(in: .memory)
             try file.write(to: URL(filePath: home.path))
@@ -58,7 +58,7 @@ import Testing
         let remains = try await Remains(commits: 8)
         for length in stride(from: 0, through: remains.log.count, by: 1531) {
             let head = try await remains.open(with: remains.log.prefix(length))
-            // What the cut leaves whole, or less of the schema than has a log.
+            // The head counts the commits that lie completely before the cut.
             #expect(head == UInt64(remains.ends.count { $0 <= length }))
         }
     }
@@ -139,7 +139,7 @@ import Testing
         let spool = try LogSpool(of: home.path, settings: bounds, now: { Sample.moment(1) })
         let store = try RelayStore.open(path: home.path, settings: settings, spool: spool)
         try await store.beginChain(chain)
-        // More than a header usually has, of which the beginning is read first.
+        // More pages than a header usually names; the beginning of the header is read first.
         for _ in 0..<800 { try await store.commitNothing() }
         spool.copy()
         let before = spool.waiting

@@ -7,7 +7,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Containers take turns at the writer, and none fills the room in which they wait.
+/// Containers take turns at the writer, and none fills the queue for all others.
 @Suite struct WriteTurnsTests {
     private static let other = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
@@ -68,7 +68,7 @@ import Testing
         }
         fill(Sample.container)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
-        // The relay itself is nobody beside it.
+        // The relay's own work does not count as another container.
         fill(nil)
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
         #expect(!inbox.isContended)
@@ -92,9 +92,9 @@ import Testing
             inbox.submit([Self.request(Sample.container)])
                 == .overloaded(
                     "50 changes of the container are waiting to be written, beside others'"))
-        // Whoever has little is not refused for what others have.
+        // A container with few changes is not refused because of the others' changes.
         #expect(inbox.submit([Self.request(Self.other, changes: 10)]) == nil)
-        // The relay's own work is refused by neither.
+        // Neither bound refuses the relay's own work.
         #expect(inbox.submit([Self.request(nil, changes: 100, lane: .own)]) == nil)
         #expect(inbox.submit([Self.request(Sample.container, changes: 5, lane: .own)]) == nil)
     }
@@ -122,7 +122,7 @@ import Testing
         #expect(
             inbox.submit(parts(4)) == .overloaded("1 change is waiting to be written"))
         #expect(inbox.nextBatch(after: 1)?.count == 1)
-        // What is larger than the bound goes alone.
+        // A request that is larger than the bound is written alone.
         #expect(inbox.submit(parts(4)) == nil)
         #expect(inbox.nextBatch(after: 1)?.count == 2)
         #expect(inbox.submit([Self.request(Self.other)]) == nil)

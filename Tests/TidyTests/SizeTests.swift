@@ -145,8 +145,9 @@ import Testing
         #expect(lines.contains { $0.drop { $0 == "/" }.hasPrefix("deploy/secrets") })
     }
 
-    /// A page must not name a file that has moved. Decision records and the changelog describe
-    /// their own day, and are exempt.
+    /// A page must not name a file that has moved.
+    ///
+    /// Decision records and the changelog describe their own day, and are exempt.
     @Test func `files and folders that documents name are there`() throws {
         let documents = try Repository.documents.filter {
             !$0.path.contains("decisions/") && !$0.path.hasSuffix("changelog.md")

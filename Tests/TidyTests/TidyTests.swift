@@ -136,8 +136,10 @@ import Testing
         #expect(finds == [])
     }
 
-    /// A lock passes its value on as a generic one. A bare function that is passed so comes back
-    /// wrapped once more after each access, and memory and time grow for ever.
+    /// A lock passes its value on as a generic one.
+    ///
+    /// A bare function that is passed so comes back wrapped once more after each access, and memory
+    /// and time grow for ever.
     @Test func `no lock holds a bare function`() {
         let names = Repository.sources.flatMap(\.numbered).compactMap { _, line in
             line.has("typealias ")
