@@ -2,7 +2,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// What relays of one store compare of their settings.
+/// How the relays of one store compare their settings.
 @Suite struct AgreedSettingsTests {
     private static let own = AgreedSettings(
         ["a": "1", "b": "", "c": "x", "older": "0"], required: ["c"])

@@ -5,7 +5,8 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// What a check finds that a copy of a database may lack, as one of which a table was not restored.
+/// What a check reports about an incomplete copy of a database, such as one with a table that was
+/// not restored.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct CheckTests {

@@ -1,11 +1,14 @@
 import RelayTestKit
 
-/// A port of the loopback interface that takes every connection and closes it, as the proxy of a
-/// server does that is away.
+/// A loopback port that accepts every connection and closes it at once.
+///
+/// A proxy behaves so if its server is away.
 final class ClosingSocket: Sendable {
     private let listener: LoopbackPort
     var port: Int { listener.number }
 
+    /// Opens a free port.
+    ///
     /// - Throws: ``LoopbackPort/NoneFree``.
     init() throws { listener = try LoopbackPort { _ in } }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// What it costs a real server to count kept records.
+/// The cost of counting kept records on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct CountingTests {
@@ -17,7 +17,7 @@ struct CountingTests {
         FROM container
         """
 
-    /// A record that ann has made is there, in a transaction that is rolled back.
+    /// Runs `body` with one record of ann's, in a transaction that is rolled back.
     private static func withRecord(_ body: (Database, TestPlace) throws -> Void) async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -31,7 +31,7 @@ struct CountingTests {
         await store.close()
     }
 
-    /// What is counted of records, for the container and each holder.
+    /// Returns the counted number and size of records, for the container and for each holder.
     private static func counted(_ db: Database) throws -> String? {
         try String.fetchOne(
             db,
@@ -42,7 +42,7 @@ struct CountingTests {
                 """)
     }
 
-    /// How many counts the transaction has changed.
+    /// Returns how many updates of count rows the transaction has made.
     private static func updates(_ db: Database, _ test: TestPlace) throws -> Int64? {
         try Int64.fetchOne(
             db,
@@ -52,15 +52,15 @@ struct CountingTests {
                 """)
     }
 
-    /// Each count walks over those that its transaction made before it, and a webhook may change a
-    /// thousand records.
+    /// Each update of a count walks over the row versions that its transaction made before, and a
+    /// webhook may change a thousand records.
     @Test func `a kept record that changes is counted once, by the difference`() async throws {
         try await Self.withRecord { db, test in
             let before = try #require(try Self.updates(db, test))
-            // Nothing that is counted changes.
+            // This changes nothing that is counted.
             try db.execute(sql: "UPDATE shadowRecord SET fields = '{\"a\":2}', source = source")
             #expect(try Self.updates(db, test) == before)
-            // The container's count, and its user's.
+            // One update for the container's count, and one for its user's.
             try db.execute(sql: "UPDATE shadowRecord SET fields = '{\"a\":10}'")
             #expect(try Self.updates(db, test) == before + 2)
             #expect(try Self.counted(db) == "[] 1 264, [ann] 1 264")

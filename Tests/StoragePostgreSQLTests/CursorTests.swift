@@ -7,23 +7,24 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// Rows that a real server sends some at a time.
+/// Cursors: rows that a real server sends in parts.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct CursorTests {
     @Test func `who stops early has not waited for the last row`() throws {
         let connection = try TestPlace().session().connectAgain()
         try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        // The server would give up long before it had them all.
+        // The server would give up long before it had produced all rows.
         let rows = try Row.fetchCursor(
             Database(connection), sql: "SELECT generate_series(?1, 1000000000000) AS n",
             arguments: [Int64(7)])
-        // One more than the first two answers have.
+        // One row more than the first two answers hold.
         let wanted = 9 * ServerCursor.firstRows + 1
         var numbers: [Int64] = []
         while numbers.count < wanted, let row = try rows.next() { numbers.append(row["n"]) }
         #expect(numbers == (0..<wanted).map { Int64($0) + 7 })
-        // Its beginning, and that of the transaction, went with the first rows.
+        // The start of the transaction and the declaration of the cursor were sent along with the
+        // first fetch.
         #expect(connection.pipeline.roundTrips == 3)
         #expect(try connection.commit() == "COMMIT")
     }
@@ -39,7 +40,7 @@ struct CursorTests {
         while let row = try rows.next() {
             numbers.append(row["n"])
             guard numbers.count < 3 else { continue }
-            // Several may be read at once.
+            // Several cursors may be open at once.
             let other = try Int64.fetchCursor(
                 db.cachedStatement(sql: "SELECT generate_series(?1, 1000000000000)"),
                 arguments: [Int64(numbers.count)])
@@ -47,14 +48,14 @@ struct CursorTests {
         }
         #expect(numbers == (0..<count).map { Int64($0) + 1 })
         #expect(try rows.next() == nil)
-        // The first of all has ended; the question itself has none with a name.
+        // The first cursor was closed at its end. The query that counts has no named cursor.
         let left = try Int64.fetchOne(
             db, sql: "SELECT count(*) FROM pg_cursors WHERE name = 'rows1'")
         #expect(left == 0)
         #expect(try connection.commit() == "COMMIT")
     }
 
-    /// As the subscriptions of a user, each of which may have a long condition.
+    /// A user's subscriptions are such rows: each may have a long condition.
     @Test func `large rows come few at a time, however many are asked for`() throws {
         let connection = try TestPlace().session().connectAgain()
         try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -97,8 +98,10 @@ struct CursorTests {
         #expect(count == 200)
     }
 
-    /// As many as there are devices: one answer would take longer than a statement may, and whoever
-    /// takes a store over would never begin to send.
+    /// There are as many badges as devices.
+    ///
+    /// A single answer would exceed the limit for a statement, and a relay that takes over a store
+    /// would never start to send.
     @Test func `badges come in parts, and all of them`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()

@@ -7,14 +7,16 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// How often what devices are sent, and what clients say and ask of their notifications, waits for
-/// a real server, while others wait for them.
+/// Round trips to a real server for courier notifications, client receipts and inboxes.
+///
+/// Other requests wait meanwhile, so the number of round trips must not grow with the number of
+/// rows.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct DeviceRoundTripTests {
     private static let ann: UserID = Sample.identifier("ann")
 
-    /// A courier of ann's; each has a token of its own.
+    /// Returns a device of ann's with a courier; each number has a token of its own.
     private static func tab(_ number: UInt8) -> Device {
         var device = Sample.device("tab-\(number)", of: "ann", token: number)
         device.gateway = .courier
@@ -38,7 +40,8 @@ struct DeviceRoundTripTests {
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
         let db = Database(connection)
         try connection.begin()
-        // Ten for each, one of somebody who has no courier, and the first ones once more.
+        // Ten deliveries for each courier, one for a device without a courier, and the first ones
+        // again.
         var deliveries = (0..<200).map { Self.delivery(UInt64($0 + 1), to: tabs[$0 % 20]) }
         deliveries.append(Self.delivery(900, to: Self.tab(99)))
         deliveries += deliveries.prefix(20)
@@ -51,7 +54,7 @@ struct DeviceRoundTripTests {
         #expect(Array(first.outcomes.prefix(200)) == queued)
         #expect(first.outcomes[200] == .unregistered)
         #expect(first.outcomes.dropFirst(201).allSatisfy { $0 == .known })
-        // Each keeps the newest four of its ten.
+        // Each courier keeps the newest four of its ten notifications.
         #expect(first.dropped == 120)
         let known = second.outcomes.filter { $0 == .known }
         #expect(known.count == 220 && second.dropped == 0)
@@ -85,7 +88,8 @@ struct DeviceRoundTripTests {
         let delivered = try step.note(
             marks(.delivered, device: phone, at: 3) + marks(.delivered, device: phone, at: 2),
             in: db)
-        // Who names no device tells of no second coming, whether it came in the same request.
+        // A receipt without a device is not reported as repeated, even if it came in the same
+        // request.
         let opened = try step.note(
             marks(.opened, device: nil, at: 5) + marks(.opened, device: phone, at: 6), in: db)
         try connection.settle()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Servers of which one took another's place, and owners that a server does not know any more.
+/// Servers that take another server's place, and owners that a server no longer knows.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct FailoverTests {
@@ -25,7 +25,8 @@ struct FailoverTests {
         let before = try session().connect()
         #expect(try session().isCurrent(before))
         try promoted.sql("SELECT pg_promote()")
-        // The former primary was not ended, and is named first; who is connected to it finds out.
+        // The former primary still runs and is named first. A relay that is connected to it must
+        // notice.
         try session().lookAtHosts()
         #expect(try !session().isCurrent(before))
         let after = try session().connect()
@@ -83,7 +84,7 @@ struct FailoverTests {
             }
         }
         #expect(try reason() == PostgresSession.forked)
-        // Also who is connected already hears of it, and who looks no more.
+        // A session that is already connected learns it too, and so does one that only asks later.
         try session().lookAtHosts()
         #expect(try reason() == PostgresSession.forked)
         copies[1].end()
@@ -112,8 +113,9 @@ struct FailoverTests {
         #expect(!seen.isPast(upgraded) && !seen.isNews(upgraded) && seen.goOn(with: upgraded))
     }
 
-    /// A server that lacks the end of the log has not heard of a takeover, and gives its number to
-    /// the next.
+    /// A server that lacks the end of the log may not know of a takeover.
+    ///
+    /// It then gives the next owner an epoch that was used before.
     @Test func `an owner with the same number is told from another`() async throws {
         let test = try TestPlace()
         let store = try await Self.open(test)
@@ -122,7 +124,7 @@ struct FailoverTests {
             _ = try await Self.append("second", to: store)
         }
         await store.close()
-        // What is the other's is not given back.
+        // The lease now belongs to the other owner, so the store must not give it back.
         let owner = try test.server.sql("SELECT owner FROM \(test.schema).ownership")
         #expect(owner == "belfry other")
     }
@@ -131,7 +133,7 @@ struct FailoverTests {
         let test = try TestPlace()
         let store = try await Self.open(test)
         _ = try await Self.append("first", to: store)
-        // As a standby that lacks the commit, of which nothing need stand in the log.
+        // A standby may lack the commit although no entry of the log is missing.
         try test.server.sql("DELETE FROM \(test.schema).commitMark")
         try test.server.sql(
             """
@@ -147,7 +149,8 @@ struct FailoverTests {
         await store.close()
     }
 
-    /// As a newer version does at its start, while this one owns the store and goes on.
+    /// A newer version may add a column at its start, while this version owns the store and
+    /// continues.
     @Test func `tables that get a column keep nobody from going on`() async throws {
         let test = try TestPlace()
         let store = try await Self.open(test)
@@ -176,7 +179,7 @@ struct FailoverTests {
         _ = try PostgresSchema(
             place: try test.place(), migrations: Migration.releasedOnPostgreSQL
         ).apply(connection, makesSchema: true)
-        // The server ends it after a step has waited as long as it does.
+        // Longer than a migration waits for a lock at a time; then the server ends the reader.
         try reading.query("SET idle_in_transaction_session_timeout = '4s'")
         try reading.query("BEGIN")
         try reading.query("LOCK TABLE auditEntry IN ACCESS SHARE MODE")
@@ -188,7 +191,7 @@ struct FailoverTests {
         #expect(applied == ["widens"])
     }
 
-    /// A process that is stopped in the middle of it keeps the others waiting for seconds.
+    /// A process that is suspended during a migration blocks the others for a few seconds only.
     @Test func `who hangs while it brings a schema up to date is thrown out`() throws {
         let test = try TestPlace()
         let connection = try test.session().connect()

@@ -7,18 +7,20 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// Files that together have rows in every table, as the cases of the contract leave them.
+/// Store files, made by the conformance suite, that together have rows in every table.
 enum FilledFiles {
-    /// A file, and the tables that it is there for.
+    /// A file, and the tables in it that have rows.
     struct File: Sendable {
         let path: String
         let tables: Set<String>
         let rows: Int
     }
 
-    /// As few files as have all that the contract writes; the first has rows in most tables, and of
-    /// those that have in as many the most rows up to a thousand, so that it is the same each time,
-    /// and is moved row by row in some seconds.
+    /// Returns the smallest set of files that covers all tables that the conformance suite fills.
+    ///
+    /// Each file is the one that adds the most tables; among equals, the one with the most rows up
+    /// to a thousand. So the choice is the same each time, and the first file can be moved row by
+    /// row within seconds.
     static func all() async throws -> [File] { try await gathered.value }
 
     private static let gathered = Task { try await gather() }
@@ -45,7 +47,7 @@ enum FilledFiles {
         (file.tables.subtracting(seen).count, file.rows > 1000 ? -file.rows : file.rows)
     }
 
-    /// The tables of the file at `path` that have rows, in small letters.
+    /// Returns the tables of the file at `path` that have rows, in lower case.
     static func filled(_ path: String) throws -> Set<String> {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
@@ -63,7 +65,7 @@ enum FilledFiles {
         }
     }
 
-    /// A copy of a file, in a folder of its own.
+    /// Copies a file into a folder of its own, and returns the copy's path.
     static func copy(_ file: File) throws -> String {
         let path = try TemporaryStore(in: .memory).path
         for ending in ["", "-witness"] {
@@ -72,7 +74,7 @@ enum FilledFiles {
         return path
     }
 
-    /// Has rows in the tables that no case of the contract writes, and values at the edges.
+    /// Adds rows to the tables that the conformance suite does not fill, and extreme values.
     static func complete(_ path: String) throws {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
@@ -103,7 +105,8 @@ enum FilledFiles {
         INSERT INTO zoneMemory SELECT id, 'private', '_owner', 1, 0 FROM container LIMIT 1;
         """
 
-    /// Everything in the file at `path`, but what is told of its openings: a line for each row.
+    /// Returns everything in the file at `path` as one line for each row, except what records its
+    /// openings.
     static func contents(of path: String) throws -> [String] {
         let queue = try DatabaseQueue(path: path)
         defer { try? queue.close() }
@@ -124,7 +127,7 @@ enum FilledFiles {
         }
     }
 
-    /// Texts are read as bytes, because GRDB reads them up to U+0000.
+    /// Selects texts as bytes, because GRDB reads a text only up to U+0000.
     private static func selection(of table: String, _ db: GRDB.Database) throws -> String {
         let columns = try db.columns(in: table).map { column in
             column.type == "TEXT"
@@ -133,7 +136,7 @@ enum FilledFiles {
         return "SELECT \(columns.joined(separator: ", ")) FROM \"\(table)\""
     }
 
-    /// PostgreSQL keeps U+FFFD in the place of U+0000.
+    /// PostgreSQL stores U+FFFD in place of U+0000.
     private static func text(of value: DatabaseValue) -> String {
         guard case .blob(let bytes) = value.storage,
             let text = String(validating: bytes, as: UTF8.self)
@@ -146,7 +149,7 @@ enum FilledFiles {
     ]
 }
 
-/// Makes stores of which the files stay.
+/// Creates stores whose files stay after the test.
 private final class KeptStoreFactory: StoreFactory {
     private let homes = Mutex<[String: (home: TemporaryStore, store: RelayStore)]>([:])
 
@@ -166,7 +169,7 @@ private final class KeptStoreFactory: StoreFactory {
         return store
     }
 
-    /// Closes all, and returns the files.
+    /// Closes all stores, and returns the paths of their files.
     func close() async -> [String] {
         for (_, store) in homes.withLock({ $0 }).values { await store.close() }
         return homes.withLock { $0.keys.sorted() }

@@ -7,11 +7,11 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Relays that hang, or are cut off, while another owns the store.
+/// Relays that hang or are cut off while another relay owns the store.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct FormerOwnerTests {
-    /// As one that is cut off from the database, while another owns the store and revokes a key.
+    /// A relay may be cut off from the database while another one owns the store and revokes a key.
     @Test func `what is remembered does not count any more when the lease is over`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -33,7 +33,7 @@ struct FormerOwnerTests {
         await store.close()
     }
 
-    /// As a relay does that was paused, and wakes when another owns the store.
+    /// A relay that was suspended may wake when another one owns the store.
     @Test func `who does not own the store puts it under no key`() async throws {
         let test = try TestPlace()
         let place = try test.place()
@@ -53,7 +53,8 @@ struct FormerOwnerTests {
         await store.close()
     }
 
-    /// Its sessions are of the role that came in, which the one that it works as may not end.
+    /// The hanging sessions belong to the login role, and the role that the relay works as may not
+    /// terminate them.
     @Test func `a former owner that hangs is ended also where a role works as another`()
         async throws
     {
@@ -72,7 +73,7 @@ struct FormerOwnerTests {
         try hanging.query("BEGIN")
         try hanging.query("SELECT shard FROM shard FOR UPDATE")
         let connection = try test.session(role: login).connect()
-        // A server that has just started leaves a store to its owner for a moment.
+        // A server that has just started leaves the store to its owner for a moment.
         let isOwned = try await Turns.yield {
             try Ownership.claim(second, connection) == .owned(epoch: 2)
         }

@@ -1,7 +1,7 @@
 import PostgresLink
 import Testing
 
-/// What is told where none of several hosts is connected to.
+/// The error message if no connection to any of several hosts succeeds.
 struct HostErrorTests {
     private static func text(_ reasons: String...) -> String {
         zip("abc", reasons).map { host, reason in
@@ -16,7 +16,7 @@ struct HostErrorTests {
     @Test(arguments: [
         (text(away, "FATAL:  password authentication failed for user \"x\""), "\"b\"", "password"),
         (text(away, reads, "FATAL:  sorry, too many clients already"), "\"c\"", "too many"),
-        // The primary is away, and its standby is there.
+        // The primary is away, and its standby answers.
         (text(reads, away), "\"b\"", "refused"), (text(away, reads), "\"a\"", "refused"),
         (text(away, cut), "\"b\"", "unexpectedly"), (text(reads, reads), "\"a\"", "read-only"),
         ("could not translate host name\n", "host name", "could not"), ("", "no reason", "given"),
@@ -28,7 +28,7 @@ struct HostErrorTests {
     }
 }
 
-/// Values of an URL with which no server could be reached: they are told with the settings.
+/// Values in a database URL that can never work are refused when the settings are read.
 struct WrongValueTests {
     @Test(arguments: [
         ("postgresql://belfry@h:geheim/relay", "a port is"),

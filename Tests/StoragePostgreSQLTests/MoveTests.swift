@@ -9,11 +9,11 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// A store is moved whole, or goes on being moved.
+/// Moving a store: it is moved completely, or an interrupted move continues.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct MoveTests {
-    /// What ends a move in the middle.
+    /// The error that interrupts a move in the middle.
     private struct Interruption: Error {}
 
     private static func server(
@@ -25,7 +25,7 @@ struct MoveTests {
         ) { throw Interruption() }
     }
 
-    /// Runs a move between two ends, and gives both back.
+    /// Runs a move between two ends, and releases both.
     private static func run(
         _ source: any MoveEnd, _ target: any MoveEnd, rows: Int = 1000,
         tell: @escaping (MoveProgress) throws -> Void = { _ in }
@@ -61,7 +61,7 @@ struct MoveTests {
             try await server(place, .source), try file(path, .target), rows: 3)
     }
 
-    /// The sentence with which something is refused.
+    /// Returns the description of the error that `body` throws.
     private static func refusal(_ body: () async throws -> Void) async throws -> String {
         do {
             try await body()
@@ -153,7 +153,7 @@ struct MoveTests {
         let test = try TestPlace()
         let place = try test.place()
         try await Self.move(path, to: place)
-        // As a courier that was signed out leaves one, or a user whose first request was refused.
+        // Rows that were deleted, or whose transaction failed, leave gaps in a sequence.
         for (table, column) in MovedTables.numbered {
             let name = "\(test.schema).\(table.lowercased())"
             try test.server.sql(
@@ -164,7 +164,7 @@ struct MoveTests {
         #expect(try Self.rows(of: back) == before)
     }
 
-    /// What is in a file, without the numbers that it remembers.
+    /// Returns the rows of a file, without the remembered row numbers.
     private static func rows(of path: String) throws -> [String] {
         try FilledFiles.contents(of: path).filter { !$0.hasPrefix("sqlite_sequence ") }
     }
@@ -182,7 +182,7 @@ struct MoveTests {
             do {
                 try await Self.move(path, to: place, rows: 2) { progress in
                     told += 1
-                    // The first two are told before the first portion.
+                    // The first two reports come before the first portion.
                     if told == 3, progress.step == .copying { throw Interruption() }
                 }
                 break
@@ -275,7 +275,8 @@ struct MoveTests {
         }
         #expect(again.contains("it was moved to schema"))
         let failing = try Self.file(path, .source)
-        // No identity: what fails, or is cut off, can be done again.
+        // An empty identity makes this fail. A cancellation that fails or is interrupted can be
+        // repeated.
         #expect(throws: (any Error).self) { try StoreMove.takeBack(failing, identity: Data()) }
         await failing.end()
         let end = try Self.file(path, .source)
@@ -350,7 +351,8 @@ struct MoveTests {
         }
         await other.close()
         #expect(atSource.contains("is in use by process"))
-        // Neither was touched, and a place where a relay was once is empty still.
+        // Neither end was changed. A schema that a relay has opened, but not used, still counts as
+        // empty.
         try await Self.move(path, to: place)
     }
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// What keeps a store on a server from being opened, made on a real server.
+/// Reasons to refuse a store on a server, each provoked on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct OpeningTests {
@@ -35,7 +35,8 @@ struct OpeningTests {
         #expect(try String.fetchOne(writer, sql: question) == "3s")
     }
 
-    /// They are for whoever works with the database, and would end connections that wait.
+    /// These settings are meant for people who work with the database, and would end connections
+    /// that wait.
     @Test func `what a database sets for its sessions does not hold for the store`() throws {
         let place = try TestPlace()
         let name = try place.server.database()
@@ -53,7 +54,7 @@ struct OpeningTests {
     @Test func `a database that is not there is said`() throws {
         let reason = try #require(Self.reason(try TestPlace().session(database: "nowhere")))
         #expect(reason.contains("there is no such database"))
-        // A command has its own words for where the database is named.
+        // A command calls the place of the database "the URL", and not by a configuration key.
         #expect(reason.contains("in the URL") && !reason.contains("storage.url"))
     }
 
@@ -118,7 +119,7 @@ struct OpeningTests {
                     counts.looks += 1
                     return counts.looks
                 }
-                // The first attempt goes on until all have asked.
+                // The first attempt lasts until all readers have asked.
                 while looks == 1, counts.withLock({ $0.asked }) < readings {
                     all.wait(for: .seconds(1))
                 }
@@ -139,11 +140,11 @@ struct OpeningTests {
             return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
         }
         #expect(refused == readings)
-        // Those of one attempt.
+        // All looks at the clock belong to one attempt.
         #expect(counts.withLock { $0.looks } < 10)
     }
 
-    /// As a commit of a takeover is not, whose synchronous standby is away.
+    /// A takeover's commit gets no answer, for example, if the synchronous standby is away.
     @Test func `a server that answers nothing was reached`() throws {
         let connection = try TestPlace().session().connect()
         let unanswered = #expect(throws: PostgresError.self) {
@@ -216,7 +217,7 @@ struct OpeningTests {
         #expect(first.serverProcess != 0)
     }
 
-    /// A role that owns the schema of a place, and may have so many connections.
+    /// Creates a role that owns the schema of `place` and may open `limit` connections.
     private static func role(of place: TestPlace, limit: Int) throws -> String {
         let role = "r\(place.schema)"
         try place.server.sql("CREATE ROLE \(role) LOGIN CONNECTION LIMIT \(limit)")
@@ -234,7 +235,7 @@ struct OpeningTests {
         #expect(told.contains("raise max_connections"), "\(told)")
         let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = '\(role)'"
         try await test.server.wait(for: "0", of: count)
-        // Who reads much has connections beside those that everybody else reads with.
+        // Scans use connections of their own.
         var settings = StoreSettings.forTests
         settings.scanningReaders = 8
         let more = #expect(throws: StorageError.self) {
@@ -244,7 +245,7 @@ struct OpeningTests {
         #expect(toldOfMore.contains("has 3 of the 14 connections left"), "\(toldOfMore)")
         try await test.server.wait(for: "0", of: count)
         try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 7")
-        // Once it is seen that there are enough, there are.
+        // A check closes its connections, so it can be repeated.
         for _ in 0..<3 {
             try place.checkConnections()
             try await test.server.wait(for: "0", of: count)
@@ -258,7 +259,7 @@ struct OpeningTests {
             try test.place(role: role), as: .forTests(), settings: .forTests)
         #expect(store.shortage == nil)
         try test.server.sql("ALTER ROLE \(role) CONNECTION LIMIT 1")
-        // Whichever comes first has the one that is left.
+        // The first connection to come back takes the only one that is left.
         try test.server.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
         let isTold = await Turns.yield {
@@ -275,7 +276,7 @@ struct OpeningTests {
         await store.close()
     }
 
-    /// What is taken from the role, and what is said then.
+    /// The right that the role loses, and the words that then say so.
     @Test(arguments: [
         ("ALL TABLES IN SCHEMA", "lacks a right"), ("SCHEMA", "cannot be found"),
     ])
@@ -291,7 +292,7 @@ struct OpeningTests {
         try test.server.sql("REVOKE ALL ON \(what) \(test.schema) FROM \(role)")
         let isTold = await Turns.yield { store.shortage?.contains(told) == true }
         #expect(isTold, "\(String(describing: store.shortage))")
-        // Who sends changes is to come again, and is not told of an error of the relay's own.
+        // A client that sends changes is asked to retry, and gets no internal error.
         let refusal = await #expect(throws: StorageError.self) {
             try await store.save(settings, at: Sample.moment(1))
         }
@@ -310,7 +311,7 @@ struct OpeningTests {
         await store.close()
     }
 
-    /// As with a password that was changed.
+    /// A changed password has the same effect.
     @Test func `who is not let in any more says so until it is`() async throws {
         let test = try TestPlace()
         let role = try Self.role(of: test, limit: 20)
@@ -323,7 +324,7 @@ struct OpeningTests {
             store.shortage?.contains("does not let the role in") == true
         }
         #expect(isTold, "\(String(describing: store.shortage))")
-        // The server's own words are not for everybody.
+        // Readiness is public, so it must not repeat the server's words, which name the role.
         #expect(store.shortage?.contains(role) == false)
         try test.server.sql("ALTER ROLE \(role) LOGIN")
         #expect(await Turns.yield { store.shortage == nil })
@@ -381,7 +382,7 @@ struct OpeningTests {
         #expect(try #require(Self.reason(alone)).contains("cannot be reached"))
     }
 
-    /// libpq tells of each host, and of each address of one, in the order in which it tried them.
+    /// libpq reports on each host, and each address of a host, in the order in which it tried them.
     @Test func `what a server says comes before that another does not answer`() throws {
         let folder = try TestPlace().server.folder
         let place = try PostgresPlace(
@@ -396,7 +397,7 @@ struct OpeningTests {
         #expect(PostgresError(connecting: "").refusal == .unreachable)
     }
 
-    /// The certificate of another is verified, whoever named it.
+    /// The server's certificate is verified, whether the URL or the environment names the server.
     @Test func `a server that the environment names is elsewhere too`() throws {
         let unnamed = try PostgresTarget("postgresql:///relay")
         #expect(unnamed.isLocal(beside: [:]))
@@ -406,7 +407,7 @@ struct OpeningTests {
         }
         let named = try PostgresTarget("host=localhost dbname=relay")
         #expect(named.isLocal(beside: ["host": "10.0.0.5", "service": "house"]))
-        // An address comes before a name, wherever it stands.
+        // `hostaddr` takes precedence over `host`, wherever it comes from.
         #expect(!named.isLocal(beside: ["hostaddr": "10.0.0.5"]))
         for text in ["host=/run,db.example", "service=house", "hostaddr=10.0.0.5 host=localhost"] {
             let target = try PostgresTarget(text)
@@ -429,7 +430,7 @@ struct OpeningTests {
         #expect(place.description == "schema house of db.example.com:5433/relay")
     }
 
-    /// The Belfry that began the move, and knows no newer version, could not finish it.
+    /// The version that began the move, and knows no newer schema, could not finish it otherwise.
     @Test func `a start does not bring a part of a move up to date`() throws {
         let test = try TestPlace()
         let place = try test.place()

@@ -8,11 +8,11 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// What a store does while its server is away, and once it is back.
+/// What a store does while its server is away, and after the server is back.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct OutageTests {
-    /// A server that is stopped and started again, and a store on it.
+    /// A server that the test stops and starts again, and a store on it.
     private struct Home {
         let server: PostgresServer
         let store: RelayStore
@@ -28,13 +28,14 @@ struct OutageTests {
 
         func stop() throws { try control("-m immediate stop") }
 
-        /// Starts it with the options that it had.
+        /// Starts the server with the options that it had before.
         func startAgain() throws { try control("-l \(server.folder)/log restart") }
 
         private func control(_ command: String) throws {
             let user = getuid() == 0 ? "runuser -u postgres -- " : ""
             let program = (PostgresServer.programs ?? "") + "/pg_ctl"
-            // What tells of a child's end must not be the server's too, or it would be waited for.
+            // Closes inherited descriptors. Otherwise the server would keep the pipe open that
+            // reports the end of this child, and the test would wait for the server.
             try PostgresServer.run([
                 "bash", "-c",
                 """
@@ -46,7 +47,7 @@ struct OutageTests {
             ])
         }
 
-        /// Asks until the answer is `answer`, and lets others go on meanwhile.
+        /// Repeats the query until its answer is `answer`, yielding to other tasks meanwhile.
         func wait(for answer: String, of question: String) async throws {
             #expect(try await Turns.yield { try server.sql(question) == answer })
         }
@@ -57,7 +58,7 @@ struct OutageTests {
                 at: Sample.moment(0))
         }
 
-        /// Whether the append of a change ends with the database being away, which passes.
+        /// Returns whether appending a change fails with a temporary `unavailable` error.
         func isTurnedAway(_ name: String) async -> Bool {
             do {
                 _ = try await append(name)
@@ -74,19 +75,20 @@ struct OutageTests {
     {
         let home = try await Home()
         _ = try await home.append("first")
-        // A commit that waits for a standby is there, and nobody is told of it.
+        // A commit that waits for a standby is done on this server, but is not acknowledged.
         try home.server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         try home.server.sql("SELECT pg_reload_conf()")
         try await home.wait(for: "nobody", of: "SHOW synchronous_standby_names")
         let doubtful = Task { try await home.append("second") }
         try await home.wait(
             for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-        // Whoever asks whether the relay is ready is told.
+        // Readiness reports it.
         #expect(
             await Turns.yield { home.store.shortage?.contains("standby may be away") == true })
         try home.stop()
         #expect(await home.isTurnedAway("third"))
-        // The server's own options stay, but for the standby.
+        // This removes the setting of the standby; the server's command line keeps the other
+        // options.
         try PostgresServer.run(
             ["truncate", "-s", "0", home.server.folder + "/data/postgresql.auto.conf"])
         try home.startAgain()
@@ -97,7 +99,7 @@ struct OutageTests {
         home.server.end()
     }
 
-    /// Has the writer of `inbox` commit nothing.
+    /// Makes the writer of `inbox` commit a request that writes nothing.
     private static func commit(by inbox: WriteInbox) async throws {
         try await withCheckedThrowingContinuation {
             (continuation: CheckedContinuation<Void, any Error>) in
@@ -111,7 +113,8 @@ struct OutageTests {
         }
     }
 
-    /// The worker's last step may be the one in doubt, and the store is closed after that.
+    /// The last step of the delivery worker may be the commit in doubt, and the store is closed
+    /// after it.
     @Test(.timeLimit(.minutes(5)))
     func `an end that was asked for does not wait for a commit in doubt without end`()
         async throws
@@ -147,7 +150,7 @@ struct OutageTests {
         try await home.wait(
             for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
         try home.stop()
-        // Who is turned away comes while it is asked about.
+        // Requests that come while the commit is in doubt are refused.
         await #expect(throws: StorageError.self) { try await Self.commit(by: inbox) }
         session.expectEnd()
         hasPassed.withLock { $0 = true }
@@ -172,7 +175,7 @@ struct OutageTests {
             Issue.record("\(String(describing: refusal))")
             return
         }
-        // The owner renews its lease, and gives it back.
+        // The owner can still renew its lease and give it back.
         #expect(home.store.shortage == nil)
         let began = ContinuousClock.now
         await home.store.close()
@@ -185,13 +188,13 @@ struct OutageTests {
     func `all that wait are told at once that the server is away`() async throws {
         let home = try await Home()
         try home.stop()
-        // One by one each would wait as long as the first, and all of them half an hour.
+        // If each waited as long as the first, all of them together would take half an hour.
         let count = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<2000 { group.addTask { await home.isTurnedAway("\(number)") } }
             return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
         }
         #expect(count == 2000)
-        // Whoever asks whether the relay is ready is told, and told when it is again.
+        // Readiness reports the outage, and later that it is over.
         #expect(await Turns.yield { home.store.shortage == "the database cannot be reached" })
         try home.startAgain()
         #expect(try await home.append("first") == [.appended(LogPosition(1))])

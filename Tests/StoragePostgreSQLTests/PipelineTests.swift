@@ -5,7 +5,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Statements that go together, on a real server.
+/// Statements that are sent together to a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct PipelineTests {
@@ -39,7 +39,7 @@ struct PipelineTests {
         #expect(pipeline.roundTrips == 2)
     }
 
-    /// As a webhook's body, which is kept by a statement that is asked for its number.
+    /// The body of a webhook is such a statement: its insertion returns a number.
     @Test(arguments: [(0, 2 << 20), ((1 << 20) - 600, 600)])
     func `a statement that fills what goes together is answered`(queued: Int, asked: Int) throws {
         let pipeline = try Self.pipeline()
@@ -62,7 +62,7 @@ struct PipelineTests {
         #expect(sums == numbers.map { PostgresValue.integer($0 + 1) })
         #expect(pipeline.roundTrips == 4)
         #expect(try pipeline.fetchEach("SELECT $1", []).isEmpty)
-        // Values of other kinds are another statement, which is prepared beside the first.
+        // Values of other types need another statement, which is prepared beside the first.
         let kinds: [[PostgresValue]] = [[.integer(1)], [.null(.text)], [.integer(3)]]
         let mixed = try pipeline.fetchEach("SELECT coalesce($1::bigint, 0)", kinds)
         let answers: [PostgresValue] = mixed.map { $0[0, 0] }
@@ -122,7 +122,7 @@ struct PipelineTests {
             try pipeline.fetch("SELECT count(*) FROM thing")
         }
         #expect(refusal?.state == "23505")
-        // A statement that was prepared beside the error is prepared anew.
+        // The failed transaction undid the preparation of the statement, so it is prepared again.
         #expect(try pipeline.fetch("SELECT count(*) FROM thing")[0, 0] == .integer(0))
         #expect(!pipeline.isBroken)
     }
@@ -181,7 +181,8 @@ struct PipelineTests {
         try pipeline.settle()
         #expect(pipeline.connection.warnings == 1)
         #expect(pipeline.connection.warningsOfWhatLacks == 0)
-        // As PostgreSQL 18 says that it passes over what changed while there was no publication.
+        // PostgreSQL 18 warns so when it skips changes that were made while there was no
+        // publication.
         try pipeline.queue("DO $$ BEGIN RAISE WARNING 'x' USING ERRCODE = '55000'; END $$")
         try pipeline.queue("DO $$ BEGIN RAISE NOTICE 'x' USING ERRCODE = '55000'; END $$")
         try pipeline.settle()

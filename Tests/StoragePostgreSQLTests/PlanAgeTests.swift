@@ -8,7 +8,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// How long a server keeps its plans.
+/// The age at which a connection discards its cached plans.
 struct PlanAgeTests {
     @Test func `plans are made anew ever more seldom`() {
         var age = PlanAge(at: .seconds(10))
@@ -18,11 +18,11 @@ struct PlanAgeTests {
     }
 }
 
-/// The same on a real server.
+/// The age of plans on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct PlanTests {
-    /// As of a new store into which an app saves its subscriptions, before the server has looked at
+    /// A new store is such a table: an app saves its subscriptions before the server has analysed
     /// the table.
     @Test func `what was planned while a table was empty is planned anew once it has rows`()
         async throws

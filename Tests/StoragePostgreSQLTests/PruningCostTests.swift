@@ -7,18 +7,19 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// What it costs a real server to find the few rows that are pruned at a time, while everybody
-/// waits to write.
+/// The cost of finding the few rows to prune on a real server.
+///
+/// Every other write waits meanwhile.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct PruningCostTests {
-    /// A statement, and what it asks for.
+    /// A pruning statement and the values of its parameters.
     private struct Pruning {
         let sql: String
         let values: [Int64]
     }
 
-    /// Rows of many containers, of which some are to be pruned.
+    /// Inserts rows of many containers, some of which are to be pruned.
     private static func fill(_ test: TestPlace) throws {
         try test.server.sql(
             """
@@ -71,7 +72,8 @@ struct PruningCostTests {
                 values: [0, 9, 9]),
         ]
         for (number, pruning) in prunings.enumerated() {
-            // The writer itself is asked: as it prepares them, without a word of how many.
+            // This asks the writer's own connection for the plan, as it prepares the statements:
+            // without knowing the values.
             let plan = try await store.write { commit -> [String] in
                 let types = pruning.values.map { _ in "bigint" }.joined(separator: ", ")
                 let values = pruning.values.map { "\($0)" }.joined(separator: ", ")
@@ -91,7 +93,8 @@ struct PruningCostTests {
         await store.close()
     }
 
-    /// Six thousand rows of each table that is pruned in the order in which its rows came.
+    /// Inserts six thousand rows into each table that is pruned in the order in which its rows
+    /// came.
     private static func fillInOrder(_ test: TestPlace) throws {
         try test.server.sql(
             """
@@ -113,11 +116,12 @@ struct PruningCostTests {
             """)
     }
 
-    /// Whoever copies a large database keeps a snapshot for hours, and all that is deleted
-    /// meanwhile is there until then.
+    /// A dump of a large database holds a snapshot for hours.
+    ///
+    /// The rows that are deleted meanwhile stay in the tables and indexes until it ends.
     @Test func `what was deleted behind a snapshot that is kept is not walked over`() async throws {
         let test = try TestPlace()
-        // What it knows of the log is what was there when it was opened.
+        // What a store knows of the log is what was there when it was opened.
         let first = try await test.storeWithContainer()
         await first.close()
         try Self.fillInOrder(test)
@@ -154,18 +158,19 @@ struct PruningCostTests {
                 sql: """
                     SELECT pg_stat_get_xact_tuples_returned('\(test.schema).\(index)'::regclass)
                     """)
-            // However it finds the thousand that are left; those before them are five thousand.
+            // Finding the thousand remaining rows may take any path, except one over the five
+            // thousand deleted rows.
             #expect((walked ?? .max) < 3000)
             connection.rollBack()
         }
-        // All of it goes, however many portions that takes.
+        // All rows are pruned, however many portions that takes.
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
         var retention = Retention()
         retention.logAge = .seconds(1)
         let counts = try await store.prune(retention, at: Sample.moment(1000), portion: 300)
         #expect(counts.logEntries == 1000)
         #expect(counts.dedupeKeys == 1000)
-        // Whoever signs a request waits for none of those before to go.
+        // Checking a signed request does not have to wait for the deletion of older signatures.
         let isFirst = try await store.useSignature(
             [UInt8](repeating: 7, count: 32), of: Sample.container, until: Sample.moment(2000),
             at: Sample.moment(1000))
@@ -209,7 +214,7 @@ struct PruningCostTests {
         #expect(try TablePart.all(of: "shadowRecord", in: db).count == 1)
         #expect(try TablePart.all(of: "parkedChange", in: db).count == 1)
         #expect(try connection.commit() == "COMMIT")
-        // All of them are forgotten, however many parts and portions there are.
+        // All records are forgotten, however many parts and portions there are.
         _ = try await store.append(
             [Sample.unkeyed("new")], container: Sample.container, source: Sample.source,
             at: Sample.moment(0))
@@ -258,8 +263,7 @@ struct PruningCostTests {
         await store.close()
     }
 
-    /// Records that cannot be looked through in time, as somebody keeps them here, are no reason to
-    /// keep the log.
+    /// A locked table of records does not keep the log from being pruned.
     @Test func `the log is pruned although records cannot be looked through`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -276,7 +280,7 @@ struct PruningCostTests {
         var retention = Retention()
         retention.shadowAge = .seconds(1)
         retention.logAge = .seconds(1)
-        // Marks of deleted records, and zones, are looked for among the records too.
+        // Pruning tombstones and zones reads the table of records too.
         retention.deletedAge = nil
         let failure = await #expect(throws: StorageError.self) {
             _ = try await store.prune(retention, at: Sample.moment(1000), portion: 10)

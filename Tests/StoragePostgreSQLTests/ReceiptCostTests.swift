@@ -7,8 +7,7 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// What it costs a real server to find what somebody asks for, among a week's deliveries and
-/// millions of versions.
+/// The cost on a real server of lists among a week's deliveries and millions of versions.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct ReceiptCostTests {
@@ -45,8 +44,10 @@ struct ReceiptCostTests {
         await store.close()
     }
 
-    /// Each answer is waited for, and others wait for the reader: a list of a container that had no
-    /// delivery for long goes past a million of others'.
+    /// Each query is a round trip, and other requests wait for the reader.
+    ///
+    /// A list of a container without recent deliveries passes a million receipts of other
+    /// containers.
     @Test func `whose the devices of receipts are is asked of many together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -82,7 +83,7 @@ struct ReceiptCostTests {
         await store.close()
     }
 
-    /// A container whose subscriptions are older than all those of another.
+    /// A container whose subscriptions are all older than those of another container.
     @Test func `a list of a container is found without a look at others' rows`() async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
@@ -114,7 +115,8 @@ struct ReceiptCostTests {
         await store.close()
     }
 
-    /// A store of three changes of a container, and after them those of another at `positions`.
+    /// Returns a store with three changes of one container, followed by those of another one at
+    /// `positions`.
     private static func store(
         in test: TestPlace, others positions: String
     ) async throws -> RelayStore {
@@ -138,7 +140,7 @@ struct ReceiptCostTests {
         return try open()
     }
 
-    /// Nobody keeps a reader for as long as it takes to pass all of a long log.
+    /// A list does not occupy a reader for as long as it takes to pass a long log.
     @Test func `after some spans others have their turn, and then it goes on`() async throws {
         let test = try TestPlace()
         let store = try await Self.store(in: test, others: "200000, 8000000, 200000")
@@ -155,7 +157,7 @@ struct ReceiptCostTests {
         await store.close()
     }
 
-    /// Where others fill the log, all of it would take longer to pass than a statement may.
+    /// If other containers fill the log, reading all of it would exceed the limit for a statement.
     @Test func `changes of a container are looked for a span of the log at a time`() async throws {
         let test = try TestPlace()
         let store = try await Self.store(in: test, others: "4, 250000")

@@ -7,7 +7,7 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// How often whoever looks for many records waits for a real server, while others wait for them.
+/// Round trips to a real server for requests with many records, for which other requests wait.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct RecordRoundTripTests {
@@ -49,7 +49,7 @@ struct RecordRoundTripTests {
             Issue.record("\(outcomes)")
             return
         }
-        // Of those that are not there the first is told.
+        // The refusal names the first of the missing records.
         let missing = ["x", "y"].map { Self.create($0).recordID }
         var other = Self.create("b")
         other.validated = targets.prefix(20).map(\.recordID) + missing
@@ -134,7 +134,7 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
-    /// All who write wait for a request that is one whole.
+    /// All other writers wait for an atomic request.
     @Test func `what the operations of one request ask is asked together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -168,14 +168,14 @@ struct RecordRoundTripTests {
         #expect(connection.pipeline.roundTrips - before < 80)
         let refused = (created + changed).filter(\.isRefusal)
         #expect(created.count == 200 && changed.count == 200 && refused.isEmpty)
-        // One that comes again keeps the others from nothing.
+        // A record that occurs twice does not keep the other operations from being read together.
         let start = connection.pipeline.roundTrips
         let others = (1...150).map { edit(.create, "s\($0)") }
         let again = try run(
             [edit(.create, "a"), edit(.forceUpdate, "a")] + others + [edit(.forceUpdate, "a")])
         #expect(connection.pipeline.roundTrips - start < 50)
         #expect(again.count == 153 && again.filter(\.isRefusal).isEmpty)
-        // What goes along with a deletion is gone for the operations after it, too.
+        // A record that a deletion takes along is gone for the following operations too.
         var child = edit(.create, "child")
         child.wire = ["parent": ["recordName": "r1", "action": "DELETE_SELF"]]
         _ = try run([child])
@@ -193,7 +193,8 @@ struct RecordRoundTripTests {
         try await store.extendSchema(
             of: Sample.container, with: [RecordTypeDefinition(Self.type, isInferred: true)])
         let connection = try test.transaction()
-        // For two hundred of the largest records there is no room, and for each of these there is.
+        // There is room for each record, but not for two hundred of the largest size, so each
+        // operation must count.
         var quotas = Quotas()
         quotas[.userRecordBytes] = 100 << 20
         var commit = OpenCommit(Database(connection), head: .start, quotas: quotas)
@@ -208,14 +209,14 @@ struct RecordRoundTripTests {
         let before = connection.pipeline.roundTrips
         let outcomes = try step.run(
             (1...200).map { Self.create("r\($0)") }, .allOrNothing, within: &allowance, in: &commit)
-        // What the container has, and what the user has.
+        // Each operation asks for the container's use and for the user's.
         #expect(connection.pipeline.roundTrips - before < 500)
         #expect(outcomes.count == 200 && outcomes.filter(\.isRefusal).isEmpty)
         connection.rollBack()
         await store.close()
     }
 
-    /// Whoever writes a row again walks over all that the transaction made of it before.
+    /// Writing a row again walks over all versions of it that the transaction made before.
     @Test func `many changes of records go in part by part, those of one the more so`()
         async throws
     {
@@ -230,7 +231,7 @@ struct RecordRoundTripTests {
                 source: Sample.source, now: Sample.moment(1), settings: .forTests)
             return try step.run(in: &commit, container: container).count
         }
-        // Without a version, a key and what is kept nothing but the log is written.
+        // A change without a version or a key, of a type that is not kept, only writes to the log.
         let plain = try run((1...100).map { _ in Sample.unkeyed("a") })
         #expect(plain == 100)
         let others = try run((1...300).map { Sample.unkeyed("b\($0)", version: 1) })
@@ -238,13 +239,13 @@ struct RecordRoundTripTests {
         let again = try run((Int64(1)...100).map { Sample.unkeyed("c", version: $0) })
         let most = 1 + AppendStep.mostRows / AppendStep.rowsOfOneAgain
         #expect(again == most)
-        // What goes in with another part is asked about with that one.
+        // The remaining changes are not looked up until their part is written.
         let before = connection.pipeline.roundTrips
         let first = try run((Int64(1)...1000).map { Sample.unkeyed("e", version: $0) })
         #expect(first == most)
         #expect(connection.pipeline.roundTrips - before < 10)
         connection.rollBack()
-        // The rest goes in after it.
+        // `append` writes the remaining parts afterwards.
         let changes = (Int64(1)...100).map { Sample.unkeyed("d", version: $0) }
         let outcomes = try await store.append(
             changes, container: Sample.container, source: Sample.source, at: Sample.moment(1))

@@ -7,7 +7,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Which relays a store knows.
+/// The relays that a store knows.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct RelayNodesTests {
@@ -32,7 +32,7 @@ struct RelayNodesTests {
         let place = try test.place()
         let (first, second) = (Self.claimant("first"), Self.claimant("second", "1.3.0"))
         let store = try Self.open(place, first)
-        // It shows itself with its first beat.
+        // A relay lists itself with its first beat.
         try await test.server.wait(
             for: "1", of: "SELECT count(*) FROM \(test.schema).relayNode")
         #expect(throws: StorageError.self) { try Self.open(place, second) }
@@ -84,7 +84,7 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    /// As after the server's clock was set back by an hour.
+    /// This happens if the server's clock was set back by an hour.
     @Test func `what was written by a clock that was set back does not hold as long`() async throws
     {
         let test = try TestPlace()
@@ -104,7 +104,7 @@ struct RelayNodesTests {
         #expect(try RelayStore.nodes(place).map(\.role) == [.owner, .silent])
         let view = try StoreView.look(at: [test.schema], connection)
         #expect(view.relays.map(\.name) == [""])
-        // Nobody takes it from an owner who is there, and it is soon free of one that is not.
+        // A live owner keeps the store, and the lease of a dead owner ends soon.
         #expect(try Ownership.owner(connection)?.name == "gone")
         #expect(
             try connection.query(
@@ -150,7 +150,8 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    /// As `VACUUM FULL` does, which may take an hour, of a table that nobody needs meanwhile.
+    /// `VACUUM FULL` holds such a lock, possibly for an hour, on a table that the relay does not
+    /// need meanwhile.
     @Test func `a table that somebody keeps does not keep the lease from being renewed`()
         async throws
     {
@@ -164,7 +165,8 @@ struct RelayNodesTests {
         let connection = try test.session().connect()
         let end = try connection.query(
             "SELECT leaseUntil + interval '6 seconds' FROM ownership")[0][0]
-        // By the server's clock: who waits here for long waits for a lock.
+        // The server's clock decides; a session that waits here for more than 3 seconds waits for a
+        // lock.
         var longest = "f"
         let isRenewed = try await Turns.yield {
             let rows = try connection.query(
@@ -183,7 +185,9 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    /// How large the store is, and who else is there, may be known late; the lease runs out.
+    /// The size of the store and the list of relays may be late.
+    ///
+    /// The lease must not be, because it runs out.
     @Test func `a server that is slow is asked for nothing but the lease`() async throws {
         let test = try TestPlace()
         let place = try test.place()
@@ -207,7 +211,7 @@ struct RelayNodesTests {
         let lease = try #require(made)
         let (ending, end) = AsyncStream.makeStream(of: Never.self)
         lease.start { end.finish() }
-        // It is renewed at once, and each second.
+        // The lease is renewed at once, and then each second.
         let isRenewed = try await Turns.yield {
             try other.query("SELECT leaseUntil > $1::timestamptz FROM ownership", [later])
                 == [["t"]]
@@ -228,7 +232,7 @@ struct RelayNodesTests {
         #expect(try RelayStore.nodes(try test.place()).count == RelayNodes.limit)
     }
 
-    /// As a relay leaves behind that fails soon after each start, and is started anew.
+    /// A relay that fails soon after each start, and is restarted each time, leaves many such rows.
     @Test func `who is silent keeps no place from who is there`() throws {
         let test = try TestPlace()
         _ = try RelayStore.migrate(try test.place())
@@ -278,7 +282,7 @@ struct RelayNodesTests {
             try Self.open(place, Self.claimant("wrong"), other)
         }
         #expect(refusal?.description.contains("cannot be read") == true)
-        // Without waiting for the lease of the one that was refused.
+        // This does not wait for the lease of the refused relay.
         await (try Self.open(place, Self.claimant("second"), key)).close()
     }
 
@@ -306,7 +310,7 @@ struct RelayNodesTests {
         _ = try await watch.owner()
         #expect(watch.disagreements.count == 2)
         #expect(watch.disagreements.allSatisfy { $0.contains("retention is 720 there") })
-        // The owner looks with every fifth renewal, at who is there then.
+        // The owner looks at the listed relays with every fifth renewal.
         let isTold = try await Turns.yield {
             try RelayNodes.announce(other, connection)
             return store.footprint.disagreements == own
@@ -324,7 +328,7 @@ struct RelayNodesTests {
         let place = try TestPlace().place()
         let store = try Self.open(place, Self.claimant("first"))
         let watch = try StoreWatch(place, as: Self.claimant("second"))
-        // It has not been shown yet.
+        // The relay is not listed yet.
         await watch.leave()
         _ = try await watch.owner()
         #expect(try RelayStore.nodes(place).contains { $0.name == "second" })
@@ -345,7 +349,7 @@ struct RelayNodesTests {
         let said = refusal?.description ?? ""
         #expect(said.contains("first, which owns it"), "\(said)")
         #expect(said.contains("gateway is here there and there here"), "\(said)")
-        // It was never shown as one that stands by.
+        // The refused relay was never listed as standing by.
         #expect(try RelayStore.nodes(place).map(\.name) == ["first"])
         for claimant in [Self.claimant("old"), Self.claimant("same", settings: Self.settings)] {
             let refusal = #expect(throws: StorageError.self) { try Self.open(place, claimant) }
@@ -358,7 +362,7 @@ struct RelayNodesTests {
         await (try Self.open(place, Self.claimant("second", settings: elsewhere))).close()
     }
 
-    /// As an older version does, which knows nothing of settings, during a rolling upgrade.
+    /// During a rolling upgrade, an older version does so, which does not know of agreed settings.
     @Test func `who does not say what it has set is no other`() async throws {
         let test = try TestPlace()
         let place = try test.place()

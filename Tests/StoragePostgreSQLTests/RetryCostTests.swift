@@ -8,11 +8,11 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// What it costs a real server to find what is to be sent again.
+/// The cost of finding due retries on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct RetryCostTests {
-    /// As after a gateway that wanted to be left alone for a moment, while changes came.
+    /// A gateway that asked for a short pause while changes came leaves so many retries.
     @Test func `few of many retries are found without a look at the others`() throws {
         let place = try TestPlace()
         let session = try place.session()
@@ -22,7 +22,7 @@ struct RetryCostTests {
         let connection = try session.connectAgain()
         let db = Database(connection)
         try connection.begin()
-        // Half of them are due at one moment.
+        // Half of them are due at the same moment.
         try db.execute(
             sql: """
                 INSERT INTO retry (deliveryID, container, position, "offset", subscriptionSerial,
@@ -38,7 +38,7 @@ struct RetryCostTests {
             excluding: Set((UInt64(1)...10).map { DeliveryID(UUIDBytes(high: 0, low: $0)) }),
             isHeld: { _ in false })
         #expect(try reading.nextDue(in: db) == Timestamp(stored: 2000))
-        // They say nothing of what is owed, and so all that were read are set aside.
+        // The bodies are empty, so every retry that is read is quarantined.
         let before = connection.pipeline.roundTrips
         let (due, damaged) = try reading.due(
             at: Timestamp(stored: 5000), limit: 20, UnreadableRows(), in: db)
@@ -51,8 +51,9 @@ struct RetryCostTests {
         #expect(try connection.commit() == "COMMIT")
     }
 
-    /// What is asked of each delivery before it is sent again: over a network each question would
-    /// take as long as all of them.
+    /// Before a retry is sent, the relay checks several conditions for its delivery.
+    ///
+    /// Over a network, a query for each delivery would take as long as all of them together.
     @Test func `what stands in the way of many retries is asked at once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -68,7 +69,7 @@ struct RetryCostTests {
         await store.close()
     }
 
-    /// As when many pushes of a step are held back overnight, or an app was deleted from many
+    /// A step is like that if many pushes are held back overnight, or an app was deleted from many
     /// devices.
     @Test func `what a step must know of throttles, holds and dead tokens is asked at once`()
         async throws
@@ -95,7 +96,7 @@ struct RetryCostTests {
         let retries = deliveries.enumerated().map { index, owed -> Retry in
             var retry = Retry(
                 delivery: owed, attempts: 0, dueAt: Sample.moment(9), reason: .held(.paused))
-            // One is judged by what is there.
+            // The first retry was judged by the device version that is still there.
             let serial = index == 0 ? registered.serial : registered.serial + UInt64(index)
             retry.judgedBy = JudgedVersions(subscription: nil, device: serial)
             return retry
@@ -121,7 +122,8 @@ struct RetryCostTests {
         await store.close()
     }
 
-    /// As when a crowd's devices have quiet hours: each has its bound, and was asked for alone.
+    /// A crowd's devices may have quiet hours; regression: the bound of each device was looked up
+    /// separately.
     @Test func `what a step holds back of many devices is bounded without a wait for each`()
         async throws
     {
@@ -133,7 +135,7 @@ struct RetryCostTests {
         let numbers = try db.numbers(of: [Sample.container])
         let number = try #require(numbers[Sample.container])
         let most = UInt64(Limits.maximumHeldDeliveries)
-        // The last ones are of one device.
+        // The last ones are for one device.
         let retries = (1...200 + most).map { (index: UInt64) -> Retry in
             var owed = Sample.owed(index)
             if index > 200 { owed.delivery.deviceID = Sample.identifier("device-1") }
@@ -148,20 +150,21 @@ struct RetryCostTests {
         }
         try connection.settle()
         #expect(connection.pipeline.roundTrips - before < 30)
-        // The first of that device is one of those that have a row.
+        // The oldest delivery of that device is one of those that have a row.
         #expect(try Int64.fetchOne(db, sql: "SELECT count(*) FROM retry") == 219)
         #expect(try Int64.fetchOne(db, sql: "SELECT sum(deliveries)::bigint FROM digest") == 1)
         connection.rollBack()
         await store.close()
     }
 
-    /// As of a change that very many subscriptions fire for, of as many users.
+    /// A change that fires very many subscriptions of as many users has such a range.
     @Test func `what a range names is asked for together, and so are its owners' devices`()
         async throws
     {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
-        // Their bodies cannot be read, which is told of each: they are asked for all the same.
+        // The bodies cannot be read, and each is reported. They are looked up together all the
+        // same.
         try test.server.sql(
             """
             SET search_path = \(test.schema);

@@ -8,8 +8,9 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// How often what is written together waits for a real server: over a network each time counts, and
-/// nobody else writes meanwhile.
+/// Round trips to a real server for things that are written together.
+///
+/// Over a network each round trip counts, and no other request writes meanwhile.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct RoundTripTests {
@@ -44,7 +45,7 @@ struct RoundTripTests {
         let expected = (UInt64(1)...200).map { AppendOutcome.appended(LogPosition($0)) }
         #expect(first == expected)
         #expect(connection.pipeline.roundTrips - before < 20)
-        // The same again, one of them otherwise, and a new one twice.
+        // The same changes again, one of them with other content, and a new one twice.
         let again =
             [changes[0], Sample.keyed("art-2", .position, "2", digest: 2)]
             + [Sample.keyed("new", .position, "new"), Sample.keyed("new", .position, "new")]
@@ -54,7 +55,7 @@ struct RoundTripTests {
                 .duplicate(LogPosition(1)), .conflict(LogPosition(2)), .appended(LogPosition(201)),
                 .duplicate(LogPosition(201)),
             ])
-        // What is forgotten by then is new.
+        // A dedupe key that is forgotten by then makes the change new.
         let late = Int64(StoreSettings.forTests.dedupeWindow.components.seconds) + 10
         let third = try run([changes[0], changes[0]], at: late)
         #expect(third == [.appended(LogPosition(202)), .duplicate(LogPosition(202))])
@@ -83,7 +84,8 @@ struct RoundTripTests {
         let expected = (UInt64(1)...200).map { AppendOutcome.appended(LogPosition($0)) }
         #expect(first == expected)
         #expect(connection.pipeline.roundTrips - before < 20)
-        // Later, earlier, the same, and earlier than what the request itself says.
+        // A later version, an earlier one, the same one, and one earlier than another of the same
+        // request.
         let versions: [(name: String, version: Int64)] = [
             ("art-1", 6), ("art-2", 4), ("art-3", 5), ("art-1", 5), ("new", 2), ("new", 1),
         ]
@@ -94,7 +96,7 @@ struct RoundTripTests {
                 .appended(LogPosition(203)), .appendedAsStale(LogPosition(204)),
                 .appended(LogPosition(205)), .appendedAsStale(LogPosition(206)),
             ])
-        // Of another source the last one wins.
+        // Versions of different sources are not compared: the last change wins.
         let third = try run(
             [Sample.unkeyed("art-1", version: 1), Sample.unkeyed("art-1", version: 2)],
             from: Sample.identifier("other"))
@@ -114,7 +116,7 @@ struct RoundTripTests {
     func `versions are judged together as they are one by one`(isKept: Bool) async throws {
         let changes: [ChangeToAppend] = [
             Sample.unkeyed("a", version: 5), Sample.unkeyed("a", version: 4),
-            // What says no version takes away that of a record that is kept.
+            // If the record is kept, a change without a version clears its version.
             Sample.unkeyed("a"), Sample.unkeyed("a", version: 3), Sample.unkeyed("a", version: 2),
             Sample.unkeyed("b", version: 1), Sample.unkeyed("b", version: 2),
             Sample.unkeyed("b", version: 1),
@@ -186,7 +188,7 @@ struct RoundTripTests {
         try write(1...50)
         #expect(connection.pipeline.roundTrips - before < 5)
         #expect(try zones() == [[50, 1, 0]])
-        // One that was deleted comes again.
+        // A deleted zone is created again.
         try db.execute(sql: "UPDATE recordZone SET isDeleted = 1, deletedAt = 1, edit = 2")
         try write(51...52)
         #expect(try zones() == [[52, 3, 0]])
@@ -200,7 +202,7 @@ struct RoundTripTests {
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
         let db = Database(connection)
         try connection.begin()
-        // Some twice at once, and then many once more, as after a crash.
+        // Some entries occur twice in one call, and then many come again, as after a crash.
         let entries = (0..<200).map { Self.entry($0) } + (195..<200).map { Self.entry($0) }
         try InboxStep.insert(entries, perUser: 1000, in: db)
         try InboxStep.insert(Array(entries.prefix(100)), perUser: 1000, in: db)
@@ -214,7 +216,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    /// What changes of one request make of records that are kept, and of one of them twice.
+    /// Changes of kept records in one request, two of them for the same record.
     private static var editsOfKept: [ChangeToAppend] {
         func edit(
             _ name: String, _ operation: ChangeOperation, _ fields: RecordFields? = nil
@@ -279,7 +281,8 @@ struct RoundTripTests {
                 delivery: nil, source: Sample.source, now: Sample.moment(1), settings: .forTests)
             _ = try step.run(in: &commit, container: container)
         }
-        // First they are new, and reckoned with their container's quota together.
+        // In the first round the records are new, and are counted for the container's quota
+        // together.
         for _ in 0..<2 {
             let before = connection.pipeline.roundTrips
             try run()
@@ -293,7 +296,8 @@ struct RoundTripTests {
                 WHERE schemaname = '\(test.schema)' AND relname = 'recordzone'
                 """
         ).map { [$0[0], $0[1], $0[2]] }
-        // Made by the first, and noted at the end of the first; at both ends of the other.
+        // The zone's row was created in the first round and updated at its end, and updated at the
+        // start and end of the second.
         #expect(zones == [[1, 3, 400]])
         connection.rollBack()
         await store.close()
@@ -397,7 +401,7 @@ struct RoundTripTests {
         let ids = try Data.fetchAll(db, sql: "SELECT deliveryID FROM deadLetter")
         let container = try db.container(Sample.container)
         let before = connection.pipeline.roundTrips
-        // One of them has gone.
+        // One of the dead letters no longer exists.
         let count = try RelayStore.take(ids + [Data([9])], of: container, in: db) {
             try RelayStore.redrive($2, of: $1, at: Sample.moment(5), in: $0)
         }
@@ -455,8 +459,8 @@ struct RoundTripTests {
         await store.close()
     }
 
-    /// Whoever writes a row again walks over what the transaction made of it before, and with one
-    /// deletion a thousand records may go.
+    /// Writing a row again walks over the versions that the transaction made before, and one
+    /// deletion may delete a thousand records.
     @Test func `what clients edit together is noted in its zone once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -504,7 +508,7 @@ struct RoundTripTests {
         refused = try run(edits(.create, 20..<40), .allOrNothing)
         #expect(refused == 0)
         #expect(try noted() == [1, 1, 40])
-        // What is undone has changed nothing.
+        // A request that is undone leaves the zone unchanged.
         refused = try run(edits(.create, 40..<50) + edits(.update, 90..<91), .allOrNothing)
         #expect(refused == 1)
         #expect(try noted() == [1, 1, 40])

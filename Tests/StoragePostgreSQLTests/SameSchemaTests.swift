@@ -6,11 +6,11 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// What the shared statements name is there on both engines.
+/// Both engines have the tables and columns that the shared statements name.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct SameSchemaTests {
-    /// A column, with what it may hold.
+    /// A column with its type and constraints.
     private struct Column: Hashable, CustomStringConvertible {
         let table: String
         let name: String
@@ -20,7 +20,7 @@ struct SameSchemaTests {
         var description: String { "\(table).\(name) \(type)\(isRequired ? " NOT NULL" : "")" }
     }
 
-    /// What only the file has: a witness, a counter of commits, and the row that is the head.
+    /// What only the file has: the flag for the witness, and the counter of commits.
     private static let ofTheFileAlone: Set<String> = ["store.iswitnessed", "shardhead.commits"]
 
     private static func embedded() throws -> [Column] {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// The schema, and how it comes to be.
+/// The schema of a store and its migrations.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct SchemaTests {
@@ -53,7 +53,7 @@ struct SchemaTests {
         #expect(applied == Migration.releasedOnPostgreSQL.map(\.name))
     }
 
-    /// As one that stands still, while its machine answers for it.
+    /// A suspended server behaves so: its machine still answers for it.
     @Test func `a server that says nothing of another's steps is not waited for without end`()
         async throws
     {
@@ -112,7 +112,7 @@ struct SchemaTests {
         ) { try Self.schema(place).apply(connection, makesSchema: true) }
     }
 
-    /// A role that may use the schema of a place, and all tables that are there now.
+    /// Creates a role that may use the schema of `place` and all tables that exist now.
     private static func user(of place: TestPlace) throws -> String {
         let role = "r\(place.schema)"
         try place.server.sql("CREATE ROLE \(role) LOGIN")
@@ -138,7 +138,7 @@ struct SchemaTests {
         #expect(try Self.schema(place, older).found(connection) == count - 1)
     }
 
-    /// As a table that a newer version has made, after the role was given all that there were.
+    /// A newer version may add a table after the role got its rights to the tables that there were.
     @Test func `a role that was not given a table is refused at the start`() async throws {
         let place = try TestPlace()
         _ = try RelayStore.migrate(try place.place())
@@ -146,7 +146,7 @@ struct SchemaTests {
         let other = try place.place(role: role)
         let table = "\(place.schema).forgottenType"
         try place.server.sql("REVOKE ALL ON \(table) FROM \(role)")
-        // What is no table of the store is nobody's concern.
+        // A table that is not the store's does not matter.
         try place.server.sql("CREATE TABLE \(place.schema).others (name text)")
         let refusal = #expect(throws: StorageError.self) {
             _ = try RelayStore.open(other, as: .forTests(), settings: .forTests)

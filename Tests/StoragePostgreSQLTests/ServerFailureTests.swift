@@ -7,7 +7,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// What a failure of the server means.
+/// How failures of the server are classified.
 struct VerdictTests {
     @Test(arguments: [
         ("57P04", PostgresError.Verdict.lost), ("25P04", .lost), ("57P01", .lost),
@@ -19,8 +19,11 @@ struct VerdictTests {
         #expect(PostgresError(state: state, message: "").verdict == verdict)
     }
 
-    /// Too many open files on the server's machine pass, and so does what it calls an error of its
-    /// own: a step that cannot be recorded for them would end the relay, and the next one.
+    /// Too many open files on the server, and what the server calls an internal error, count as
+    /// temporary.
+    ///
+    /// If they did not, a step that cannot be written would end the relay, and each relay that
+    /// follows.
     @Test(arguments: ["53000", "58030", "25P04", "57P04", "XX000"])
     func `what the server fails at itself passes`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
@@ -30,8 +33,9 @@ struct VerdictTests {
         #expect("\(told)".contains("could not open file (\(state))"))
     }
 
-    /// As while another version alters the tables, or after somebody did: until that is put right
-    /// a step waits, and the relay says why.
+    /// Tables may be wrong while another version alters them, or after somebody did.
+    ///
+    /// Until that is corrected, the step waits, and the relay says why.
     @Test(arguments: ["42703", "42704", "42804", "42883", "42P10"])
     func `tables that are not as they should be pass, and are told of`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
@@ -43,7 +47,7 @@ struct VerdictTests {
         #expect(try #require(PostgresSession.obstacle(of: error)).contains("undo what altered"))
     }
 
-    /// As a relay that stands by: its log and its `/readyz` say what to look for, as the owner's.
+    /// A relay that stands by says in its log and its `/readyz` what is wrong, as the owner does.
     @Test(arguments: ["42P01", "3F000", "42703"])
     func `tables that are gone are told to whoever comes, too`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
@@ -64,7 +68,7 @@ struct VerdictTests {
         #expect(!told.contains("sslrootcert"))
     }
 
-    /// A relay that ends with one says it so.
+    /// A relay that ends because of such an error reports it in these words.
     @Test func `what a server refused is said in its words`() {
         let error = PostgresError(state: "23505", message: "duplicate key value")
         #expect("\(error)" == "duplicate key value (23505)")
@@ -84,7 +88,7 @@ struct VerdictTests {
     }
 }
 
-/// What the one writer does about a server that refuses.
+/// How the writer handles a server that refuses.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct ServerFailureTests {
@@ -113,7 +117,7 @@ struct ServerFailureTests {
         await store.close()
     }
 
-    /// A step that meets it must not end the relay.
+    /// A step that meets this error must not end the relay.
     @Test func `a column that is gone turns away what needs it until it is there`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
@@ -130,7 +134,7 @@ struct ServerFailureTests {
         await store.close()
     }
 
-    /// What is queued goes with the commit, to which the server does not come then.
+    /// Queued statements are sent with the commit, which the server then does not execute.
     @Test func `where what is queued fails nothing is committed, and the connection is good`()
         throws
     {

@@ -6,12 +6,12 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Who waits for whom at the connections for reading, on a real server.
+/// The order in which readings get the connections for reading, on a real server.
 @Suite(
     .timeLimit(.minutes(30)),
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct ServerReadersTests {
-    /// Where a reading stays until it is let go.
+    /// A gate that blocks a reading until the test opens it.
     private final class Gate: Sendable {
         private struct State {
             var isReached = false
@@ -84,10 +84,10 @@ struct ServerReadersTests {
         let third = Task { try await readers.read { _ in 3 } }
         #expect(await Turns.yield { readers.waiting == 2 })
         second.cancel()
-        // While the one before it is still being read.
+        // The cancelled reading ends while the one before it still runs.
         await #expect(throws: CancellationError.self) { try await second.value }
         #expect(readers.waiting == 1)
-        // Who comes cancelled does not even wait.
+        // A reading whose task is already cancelled does not wait at all.
         let fourth = Task {
             withUnsafeCurrentTask { unsafe $0?.cancel() }
             return try await readers.read { _ in 4 }

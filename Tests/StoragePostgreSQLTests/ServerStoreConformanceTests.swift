@@ -7,7 +7,7 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// The engine on a server honours the contract that every engine honours.
+/// The engine on a server honours the contract of every engine.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct ServerStoreConformanceTests {
@@ -24,7 +24,7 @@ struct ServerStoreConformanceTests {
     }
 }
 
-/// Makes stores in schemas of their own.
+/// Creates each store in a schema of its own.
 final class ServerStoreFactory: StoreFactory {
     private let stores = Mutex<[String: RelayStore]>([:])
 
@@ -45,7 +45,7 @@ final class ServerStoreFactory: StoreFactory {
         return store
     }
 
-    /// Ends the stores, so that their connections do.
+    /// Closes the stores, and with them their connections.
     func close() async {
         for store in stores.withLock({ $0 }).values { await store.close() }
     }

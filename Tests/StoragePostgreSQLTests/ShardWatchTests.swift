@@ -52,7 +52,7 @@ struct ShardWatchTests {
             try test.place(), as: Self.claimant("one"), settings: .forTests)
         _ = try RelayStore.migrate(try here.place())
         try await Self.save("first", in: store)
-        // A schema that was not there is looked for once a second.
+        // A missing schema is looked for once a second.
         while seen[0].state == .absent { seen = try await watch.look() }
         guard case .owned(let owner) = seen[0].state else {
             Issue.record("\(seen[0].state)")
@@ -68,7 +68,7 @@ struct ShardWatchTests {
         seen = try await watch.look()
         #expect(Set(seen[0].containers) == [Self.key("first"), Self.key("second")])
         #expect(seen[0].revision != revision)
-        // Each is seen once, also where numbers get a digit more.
+        // Each container is seen once, also when the numbers get another digit.
         for number in 3...12 {
             try await Self.save("c\(number)", in: store)
             seen = try await watch.look()
@@ -112,7 +112,7 @@ struct ShardWatchTests {
         #expect(try await watch.look().map(\.schema) == [test.schema])
         try connection.query("ROLLBACK")
         #expect(try await watch.look().count == 2)
-        // One that is dropped is gone, and one that is made anew has nothing.
+        // A dropped shard is absent, and one that is created again is empty.
         _ = try test.server.sql("DROP SCHEMA \(other.schema) CASCADE")
         _ = try await watch.look()
         var seen = try await watch.look()
@@ -170,7 +170,8 @@ struct ShardWatchTests {
         let schemas = [test.schema, other.schema]
         let watch = try ShardWatch(try test.place(), schemas: schemas)
         #expect(try await watch.look().map(\.isMovedAway) == [false, true])
-        // Whether it was taken back is asked again after some seconds.
+        // A running watch asks only after some seconds whether the move was cancelled, so this uses
+        // a new one.
         _ = try test.server.sql("DELETE FROM \(other.schema).storeMove")
         let later = try ShardWatch(try test.place(), schemas: schemas)
         #expect(try await later.look().map(\.isMovedAway) == [false, false])
@@ -183,13 +184,13 @@ struct ShardWatchTests {
             try await claim.claiming(Self.key("a")) { _ in }
             Issue.record("it is away")
         } catch StorageError.unavailable {
-            // 503, and not 500.
+            // The client gets 503, and not 500.
         }
     }
 
     @Test func `those who make containers at once keep few connections`() async throws {
         let test = try TestPlace()
-        // The lock is the database's, and of this one no other test wants it.
+        // The lock is one for each database, and no other test uses this database.
         let name = try test.server.database()
         let place = try test.place(database: name)
         _ = try RelayStore.migrate(place)
@@ -206,7 +207,7 @@ struct ShardWatchTests {
         try await test.server.wait(for: "t", of: "SELECT count(*) >= 2 \(sessions)")
         let stays = await Turns.keeps {
             let rows = try? holder.query("SELECT count(*) \(sessions)")
-            // Two wait; two more may be on their way out.
+            // Two wait for the lock; two more may be about to close.
             return rows?.first?[0].flatMap { Int($0) } ?? .max <= 4
         }
         #expect(stays)
@@ -214,7 +215,7 @@ struct ShardWatchTests {
         for one in claims { _ = await one.value }
     }
 
-    /// As of a process that is stopped, and wakes when another one makes the container.
+    /// A suspended process may wake up when another one has created the container.
     @Test func `who hangs while it makes a container loses its turn`() async throws {
         let (test, other) = (try TestPlace(), try TestPlace())
         let schemas = [test.schema, other.schema]

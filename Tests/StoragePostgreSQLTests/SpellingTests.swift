@@ -2,8 +2,9 @@ import Testing
 
 @testable import StorageSQL
 
-/// The words in which the two engines differ, one by one; the conformance suite runs every
-/// statement.
+/// The places where the SQL of the two engines differs, one by one.
+///
+/// The conformance suite runs every statement.
 @Suite struct SpellingTests {
     @Test(arguments: [
         ("SELECT a FROM t WHERE b = ? AND c = ?", "SELECT a FROM t WHERE b = $1 AND c = $2"),

@@ -6,11 +6,11 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Which relays of several stores of one database are seen.
+/// The relays that are seen of several stores in one database.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct StoreCensusTests {
-    /// Two schemas, in order, of one database.
+    /// Returns two schemas of one database, in ascending order.
     private static func places() throws -> [TestPlace] {
         try [TestPlace(), TestPlace()].sorted { $0.schema < $1.schema }
     }
@@ -36,7 +36,7 @@ struct StoreCensusTests {
         let places = try Self.places()
         let schemas = places.map(\.schema)
         let connection = try places[0].session().connect()
-        // Of a store that is not there yet there are no relays.
+        // A store that does not exist yet has no relays.
         _ = try RelayStore.migrate(try places[0].place())
         #expect(try StoreView.look(at: schemas, connection).relays == [])
         let census = StoreCensus(of: schemas)
@@ -50,7 +50,7 @@ struct StoreCensusTests {
             Self.claimant("s0", on: "south", schemas), Self.claimant("s1", on: "south", schemas)
         )
         let second = try places[1].session().connect()
-        // The owners show themselves with the first beat.
+        // The owners list themselves with their first beat.
         for place in places {
             try await place.server.wait(
                 for: "1",
@@ -75,7 +75,7 @@ struct StoreCensusTests {
         #expect(view.hindrance == nil)
         #expect(schemas.map { view.machine(for: $0) } == ["south", "north"])
         #expect(schemas.map { view.owner(of: $0) } == ["north", "north"])
-        // A lease's beat looks too.
+        // The beat of a lease looks at the list too.
         let isSeen = try await Turns.yield {
             try RelayNodes.announce(warm, standby: .warm, connection)
             try RelayNodes.announce(loading, standby: .loading, second)
@@ -83,7 +83,7 @@ struct StoreCensusTests {
         }
         #expect(isSeen)
         #expect(try RelayStore.view(from: try places[1].place())?.schemas == schemas)
-        // Who is silent is not there, and nobody owns what was given back.
+        // A silent relay does not count, and a store whose lease was given back has no owner.
         try connection.query(
             "UPDATE relayNode SET seen = clock_timestamp() - interval '4 seconds' WHERE name = 's0'"
         )
@@ -107,7 +107,7 @@ struct StoreCensusTests {
         #expect(off.hindrance?.hasPrefix("off of schema \(schemas[0]) takes no part") == true)
         #expect(off.machine(for: schemas[0]) == nil)
         try RelayNodes.leave(lazy, connection)
-        // As an older version writes it.
+        // An older version writes the row without a machine.
         try connection.query(
             """
             INSERT INTO relayNode (session, name, version, since, seen, standby, settings)
@@ -144,7 +144,7 @@ struct StoreCensusTests {
         #expect(census.sight.failure?.contains("lock timeout") == true)
         try migrating.query("ROLLBACK; ALTER TABLE relayNode DROP COLUMN machine")
         #expect(try census.look(connection) == nil)
-        // The connection is as good as before.
+        // The lock timeout on the connection is restored.
         #expect(try connection.query("SELECT current_setting('lock_timeout')") == [["5s"]])
         try migrating.query("ALTER TABLE relayNode ADD COLUMN machine text")
         #expect(try census.look(connection) != nil)

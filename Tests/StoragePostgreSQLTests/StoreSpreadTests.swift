@@ -3,15 +3,16 @@ import Testing
 
 @testable import StoragePostgreSQL
 
-/// Which machine should own which store, in some thousand worlds.
+/// Which machine should own which store, in some thousand random cases.
 @Suite struct StoreSpreadTests {
-    /// Machines, and the stores that they own or could own.
+    /// The machines, and the stores that each owns or could own.
     private struct World {
         var able: [String: Set<String>] = [:]
         var owners: [String: String] = [:]
 
-        /// Of a few machines and some stores; each machine has a relay of each store in so many
-        /// of a hundred cases.
+        /// Creates a world of one to six machines and some stores.
+        ///
+        /// A machine runs a relay for a store with a probability of `percent`.
         init(_ generator: inout SeededGenerator, relays percent: Int) {
             let machines = (0..<Int.random(in: 1...6, using: &generator)).map { "m\($0)" }
             for store in 0..<Int.random(in: 1...14, using: &generator) {
@@ -27,22 +28,23 @@ import Testing
 
         var spread: StoreSpread { StoreSpread(able: able, owners: owners) }
 
-        /// How many stores each machine has.
+        /// Returns how many stores each machine has.
         func loads(_ spread: StoreSpread) -> [String: Int] {
             var loads = Dictionary(machines.map { ($0, 0) }) { first, _ in first }
             for machine in spread.machines.values { loads[machine, default: 0] += 1 }
             return loads
         }
 
-        /// The stores that would move.
+        /// Returns the stores that would move.
         func moves(_ spread: StoreSpread) -> [String] {
             spread.machines.filter { store, machine in
                 owners[store].map { $0 != machine } ?? false
             }.keys.sorted()
         }
 
-        /// Whether no machine need have more than `most` stores: each store is given a place, and
-        /// others make room for it if they can.
+        /// Returns whether the stores fit with at most `most` on each machine.
+        ///
+        /// It places one store after another, and moves others to make room if it can.
         func canDo(with most: Int) -> Bool {
             var places: [String: String] = [:]
             func make(room store: String, _ asked: inout Set<String>) -> Bool {
@@ -80,7 +82,7 @@ import Testing
             let loads = world.loads(spread).values
             let most = (world.able.count + loads.count - 1) / loads.count
             #expect(loads.max() ?? 0 <= most && (loads.max() ?? 0) - (loads.min() ?? 0) <= 1)
-            // No more move than must: what is beyond the even share of each machine.
+            // No more stores move than necessary: those beyond each machine's even share.
             var owned: [String: Int] = [:]
             for owner in world.owners.values { owned[owner, default: 0] += 1 }
             let share = world.able.count / loads.count
@@ -112,7 +114,7 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<Self.count {
             var world = World(&generator, relays: Int.random(in: 20...100, using: &generator))
-            // Whoever is asked moves first, and what others do then is decided anew.
+            // Any store may move first. After each move the spread is decided again.
             var moved = 0
             while let store = world.moves(world.spread).randomElement(using: &generator) {
                 world.owners[store] = world.spread.machines[store]
@@ -138,7 +140,7 @@ import Testing
             world.owners = world.owners.filter { $0.value != gone }
             let after = world.spread.machines
             #expect(before.allSatisfy { $0.value == gone || after[$0.key] == $0.value })
-            // It comes back to stores that nobody else needs to pass on.
+            // The machine comes back for stores that the others need not pass on.
             world.owners = after
             for store in world.able.keys { world.able[store]?.insert(gone) }
             let back = world.spread
@@ -161,8 +163,8 @@ import Testing
         }
     }
 
-    /// The numbers that stores draw for machines are the same in every version, so that relays of
-    /// two versions come to the same.
+    /// The random numbers that choose machines for stores are the same in every version, so that
+    /// relays of two versions agree.
     @Test func `stores that nobody owns go to the same machines in every version`() {
         let machines: Set = ["a", "b", "c"]
         let able = Dictionary(uniqueKeysWithValues: (1...6).map { ("s\($0)", machines) })

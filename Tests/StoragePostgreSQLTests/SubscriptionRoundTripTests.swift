@@ -7,7 +7,7 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// How often whoever saves many subscriptions waits for a real server, while all who write wait.
+/// Round trips to a real server for saving many subscriptions, while all other writers wait.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct SubscriptionRoundTripTests {
@@ -36,7 +36,7 @@ struct SubscriptionRoundTripTests {
         let created = try run(numbers.map { .create(Self.subscription($0, "a\($0)")) })
         let changed = try run(numbers.map { .update(Self.subscription($0, "b\($0)")) })
         let deleted = try run(numbers.map { .delete(Sample.identifier("s\($0)")) })
-        // The database gives each that is saved its number.
+        // The database assigns a number to each saved subscription.
         #expect(connection.pipeline.roundTrips - before < 600)
         for outcomes in [created, changed, deleted] {
             #expect(outcomes.count == 200)
@@ -73,10 +73,10 @@ struct SubscriptionRoundTripTests {
             of: Self.owner, atomicity: .independent, at: Sample.moment(1))
         let outcomes = try await store.edit(
             [
-                // Its condition is another's; then that one has gone.
+                // Another subscription has the same condition; then that one is deleted.
                 .create(Self.subscription(3, "a")), .delete(Sample.identifier("s1")),
                 .create(Self.subscription(4, "a")), .create(Self.subscription(5, "a")),
-                // What was deleted is there once more, and changes.
+                // A deleted subscription is created again, and updated.
                 .create(Self.subscription(1, "c")), .update(Self.subscription(1, "d")),
                 .update(Self.subscription(2, "c")), .delete(Sample.identifier("s2")),
                 .delete(Sample.identifier("s2")),

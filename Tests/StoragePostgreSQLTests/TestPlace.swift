@@ -7,13 +7,13 @@ import Testing
 @testable import StorageSQL
 
 extension StoreClaimant {
-    /// A process that is none of the others.
+    /// Returns a claimant with a random identity.
     static func forTests() -> StoreClaimant {
         StoreClaimant(name: "test", identity: (0..<16).map { _ in .random(in: 0...255) })
     }
 }
 
-/// A schema of the test server that nobody else has.
+/// A schema of the test server that no other test uses.
 struct TestPlace {
     let server: PostgresServer
     let schema: String
@@ -23,12 +23,12 @@ struct TestPlace {
         schema = server.schemaName()
     }
 
-    /// The place as a relay names it.
+    /// Returns the place as a relay names it.
     func place(role: String = "postgres", database: String = "postgres") throws -> PostgresPlace {
         try PostgresPlace(url: server.url(database, role: role), schema: schema)
     }
 
-    /// Makes connections to it.
+    /// Returns a session that connects to the test server.
     func session(role: String = "postgres", database: String = "postgres") throws -> PostgresSession
     {
         let began = ContinuousClock.now
@@ -37,14 +37,14 @@ struct TestPlace {
             watch: { began.duration(to: .now) }, name: "belfry test")
     }
 
-    /// A connection as the writer has it, in a transaction.
+    /// Returns a connection as the writer has it, inside a transaction.
     func transaction() throws -> ServerConnection {
         let connection = try session().connectAgain(limits: PostgresSession.writingPlans)
         try connection.begin()
         return connection
     }
 
-    /// Opens a store there that has the usual container.
+    /// Opens a store there and saves the usual container.
     func storeWithContainer() async throws -> RelayStore {
         let store = try RelayStore.open(try place(), as: .forTests(), settings: .forTests)
         try await store.save(
@@ -52,7 +52,7 @@ struct TestPlace {
         return store
     }
 
-    /// The rows of a table that the transaction of `db` has read, by an index or all in a row.
+    /// Returns how many rows of a table the transaction of `db` has read, by an index or by a scan.
     func rowsRead(of table: String, in db: Database) throws -> Int64 {
         let rows = try Int64.fetchOne(
             db,

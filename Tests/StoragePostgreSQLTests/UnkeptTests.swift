@@ -6,13 +6,13 @@ import Testing
 @testable import StoragePostgreSQL
 @testable import StorageSQL
 
-/// Record types that are kept no more, in a real server.
+/// Record types that are no longer kept, on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct UnkeptTests {
     private static let type = RecordTypeDefinition(Sample.identifier("Artwork"), isInferred: true)
 
-    /// Many records of a source, and some of a user, with what is counted of them.
+    /// Inserts many records of a source and some of a user, with their counts.
     private static let filling = """
         INSERT INTO shadowRecord (container, database, owner, zoneOwner, zoneName, recordType,
             recordName, source, position, fields, isKept, isDeleted, createdBy)
@@ -49,14 +49,14 @@ struct UnkeptTests {
         #expect(try counted().contains("[alice] 800 "))
         try await store.replaceSchema(
             of: Sample.container, with: ContainerSchema(), at: Sample.moment(1))
-        // Whoever saves the schema waits for some of them; upkeep does the rest.
+        // Saving the schema deletes some of the records; upkeep deletes the rest.
         #expect(try !counted().hasPrefix("[] 0 "))
         while try await store.forgetUnkept(parts: 9) > 0 {}
         #expect(try counted() == "[] 0 0, [alice] 0 0")
         let kept = try test.server.sql(
             "SELECT count(*) FROM \(test.schema).shadowRecord WHERE isKept = 1")
         #expect(kept == "0")
-        // What is kept again is counted again, row by row.
+        // The counts of a type that is kept again start anew, row by row.
         try await store.extendSchema(of: Sample.container, with: [Self.type])
         _ = try await store.append(
             [Sample.unkeyed("r1"), Sample.unkeyed("new")], container: Sample.container,

@@ -28,8 +28,8 @@ import Testing
 
     /// Each notification takes a number, and marking it as read takes another one.
     ///
-    /// So the numbers of the notifications are all odd here. A bound that counted numbers by such a
-    /// pattern would never apply.
+    /// So all notifications have odd numbers here. Regression: the size was checked only at numbers
+    /// divisible by 64, so that such an inbox grew without a bound.
     @Test(arguments: [(32, 32...34), (5, 5...5), (1, 1...1)])
     func `an inbox of which all is read as it comes has an end:`(
         perUser: Int, kept: ClosedRange<Int>
