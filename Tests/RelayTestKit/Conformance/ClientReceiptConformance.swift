@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/ClientReceiptRegistry``.
 package enum ClientReceiptConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("what a client says first stays, after a restart too", check: marks),
         ConformanceCase("what clients say is their user's alone", check: ownership),
@@ -69,7 +69,8 @@ package enum ClientReceiptConformance {
         let unnamed = try await store.clientReceipts(of: ann, at: [LogPosition(8)])
         #expect(unnamed.merged(of: LogPosition(8), 3, to: phone)?.isDeliveredThere == false)
         #expect(unnamed.merged(of: LogPosition(8), 3, to: phone) != nil)
-        // Who opened what had come names no device, and tells of no second coming.
+        // Reporting an already delivered notification as opened, without a device, is no second
+        // delivery.
         let opened = try await note([mark(7, .opened, at: 40, device: nil)], in: store)
         #expect(opened.map(\.isNewDelivery) == [false])
         #expect(opened[0].receipt.deliveredAt == Sample.moment(10))
@@ -154,7 +155,8 @@ package enum ClientReceiptConformance {
             try await store.settle(
                 SettledStep(
                     from: try await store.mark(), to: ProgressMark(position: head, offset: 0)))
-            // What has ended moves to where only questions look.
+            // Pruning moves the ended subscription to the history, which only questions about the
+            // past read.
             _ = try await store.prune(Retention(), at: Sample.moment(4))
         }
         let id = UUIDBytes(high: 7, low: 7)

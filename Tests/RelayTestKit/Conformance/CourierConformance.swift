@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/CourierQueue``.
 package enum CourierConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("what is queued is taken once, in order", check: takenOnce),
         ConformanceCase("of racing polls each takes another one", check: racingPolls),
@@ -24,7 +24,7 @@ package enum CourierConformance {
 
     private static let bounds = CourierBounds(count: 3, age: .seconds(100), gap: .seconds(10))
 
-    /// A courier of a user.
+    /// Returns a courier device of a user.
     static func courier(
         _ name: String, of user: String, token byte: UInt8,
         in container: ContainerKey = Sample.container
@@ -35,7 +35,7 @@ package enum CourierConformance {
         return device
     }
 
-    /// A notification for a device, whose payload is its number.
+    /// Returns a notification for a device, with its number as the payload.
     static func delivery(
         _ number: UInt64, to device: Device, collapseID: String? = nil,
         expiration: Timestamp? = nil
@@ -53,7 +53,7 @@ package enum CourierConformance {
         try await store.queue(deliveries, bounds: bounds, at: Sample.moment(second))
     }
 
-    /// Takes everything that waits, by the numbers in the payloads.
+    /// Takes everything that waits for a device, and returns the payloads, which are the numbers.
     private static func takeAll(
         _ device: Device, from store: any ConformingStore, at second: Int64 = 11
     ) async throws -> [String] {
@@ -125,7 +125,8 @@ package enum CourierConformance {
         let reopened = try await factory.reopen(store)
         #expect(try await queue([delivery(1, to: tab)], in: reopened).outcomes == [.known])
         #expect(try await takeAll(tab, from: reopened) == [])
-        // As long as the progress has not passed it, a crash may repeat it.
+        // A crash may repeat a delivery until the progress has passed it, so the store still knows
+        // it.
         let later = Sample.moment(10_000)
         _ = try await reopened.pruneCouriers(idleSince: Sample.moment(0), at: later, limit: 9)
         #expect(try await queue([delivery(1, to: tab)], in: reopened).outcomes == [.known])
@@ -172,7 +173,7 @@ package enum CourierConformance {
         _ = try await queue([delivery(1, to: anns)], in: store)
         let bobs = courier("tab", of: "bob", token: 1)
         _ = try await store.register(bobs, at: Sample.moment(2))
-        // What was owed to ann before, and comes late, is not bob's.
+        // A late delivery that was owed to ann under this token must not reach bob.
         let late = try await queue([delivery(2, to: anns)], in: store)
         #expect(late.outcomes == [.unregistered])
         _ = try await queue([delivery(3, to: bobs)], in: store)
@@ -193,7 +194,7 @@ package enum CourierConformance {
         #expect(try await takeAll(old, from: store) == [])
         #expect(try await store.courier(old.token) == nil)
         #expect(try await takeAll(new, from: store) == ["1", "2"])
-        // What was taken from the old one is not queued in the new one.
+        // A notification that was taken under the old token is not queued again under the new one.
         let newest = courier("tab", of: "ann", token: 3)
         _ = try await store.createCourier(for: newest, at: Sample.moment(12))
         let again = try await queue([delivery(1, to: newest)], in: store, at: 13)
@@ -210,7 +211,7 @@ package enum CourierConformance {
         let late = try await queue([delivery(2, to: tab)], in: store)
         #expect(late.outcomes == [.unregistered])
         #expect(try await takeAll(tab, from: store) == [])
-        // Signing in again does not bring back what was dropped.
+        // Signing in again does not bring back notifications that were dropped.
         _ = try await store.register(tab, at: Sample.moment(13))
         #expect(try await takeAll(tab, from: store) == [])
     }
@@ -222,7 +223,8 @@ package enum CourierConformance {
         let result = try await queue((1...5).map { delivery($0, to: tab) }, in: store)
         #expect(result.dropped == 2)
         #expect(try await takeAll(tab, from: store) == ["3", "4", "5"])
-        // The latest is the age's end, the earliest the gap's.
+        // A notification waits at most for the age (100 s) and at least for the gap (10 s),
+        // whatever its expiration says.
         let expirations: [(UInt64, Timestamp?)] = [
             (6, nil), (7, Sample.moment(5)), (8, Sample.moment(50)), (9, Sample.moment(900)),
         ]
@@ -259,13 +261,15 @@ package enum CourierConformance {
             _ = try await store.createCourier(
                 for: courier("tab-\(number)", of: "ann", token: UInt8(number + 1)),
                 at: Sample.moment(Int64(number)))
-            // The first is polled, so that it is not the one that was polled least recently.
+            // The first courier is polled, so that it is not the one that was polled least
+            // recently.
             try await store.notePoll(of: Sample.token(1), at: Sample.moment(1000))
         }
         let devices = try await store.devices(of: Sample.container, owner: nil, limit: 1000)
         #expect(devices.count == limit)
         #expect(!devices.map(\.device.id.rawValue).contains("tab-1"))
-        // It goes with its device, so that nobody fills the store with them.
+        // The courier is removed together with its device; otherwise clients could fill the store
+        // with them.
         #expect(try await store.courier(Sample.token(2)) == nil)
         #expect(try await store.courier(Sample.token(3))?.isRegistered == true)
     }

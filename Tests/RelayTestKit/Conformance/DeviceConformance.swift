@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/Registry`` about devices.
 package enum DeviceConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("a registered device reads as it was registered", check: registering),
         ConformanceCase("the same registration refreshes its moment only", check: refreshing),

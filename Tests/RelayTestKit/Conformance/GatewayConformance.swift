@@ -3,46 +3,47 @@ package import RelayModel
 import Synchronization
 import Testing
 
-/// What the far side of a gateway is told to do with a push, in words that every push provider has.
+/// How the far side of a gateway answers a push, in terms that every push provider has.
 package enum FarSideAnswer: Sendable, Hashable {
-    /// It takes the push.
+    /// Accepts the push.
     case accept
-    /// It will never take this push.
+    /// Refuses the push permanently.
     case refuse
-    /// It says that the device's address is dead.
+    /// Reports that the device's address is dead.
     case refuseDevice
-    /// It asks for patience, for so many seconds.
+    /// Asks the gateway to wait for so many seconds.
     case busy(seconds: Int)
-    /// It has a fault that passes.
+    /// Reports a temporary failure.
     case fail
-    /// It breaks off without an answer.
+    /// Breaks the connection off without an answer.
     case breakOff
 }
 
-/// A gateway under test, with a far side that does as it is told.
+/// A gateway under test, with a far side whose answers are scripted.
 package protocol GatewayUnderTest: Sendable {
     /// The gateway.
     var gateway: any PushGateway { get }
-    /// The identities that the far side has been sent, in order.
+    /// The IDs of the deliveries that reached the far side, in order.
     var received: [DeliveryID] { get }
-    /// The requests' gateway-specific parts: a token and payload that the far side takes.
+    /// Returns a request with a token and a payload that the far side takes.
     func request(ticket: UInt64) -> PushRequest
-    /// Frees what is not the gateway's.
+    /// Stops the far side, and frees everything that the gateway itself does not own.
     func stop() async
 }
 
 /// Makes gateways for ``GatewayConformance``.
 package protocol GatewayFactory: Sendable {
-    /// A gateway that answers to `sink`, and whose far side gives `answers` in this order, then
-    /// accepts.
+    /// Makes a gateway that reports to `sink`.
+    ///
+    /// Its far side gives `answers` in this order, and accepts every later push.
     func make(
         answering answers: [FarSideAnswer], sink: @escaping PushCompletionSink
     ) async throws -> any GatewayUnderTest
 }
 
-/// The contract of ``Gateway/PushGateway``, for APNs and every gateway to come.
+/// The contract of ``Gateway/PushGateway``, for APNs and every future gateway.
 package enum GatewayConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases: [GatewayCase] = [
         GatewayCase("every ticket ends once") { factory in
             try await run(factory, [], count: 200) { ends, subject in
@@ -112,7 +113,7 @@ package enum GatewayConformance {
         if case .refused(let refusal)? = outcome { refusal.reaction } else { nil }
     }
 
-    /// Sends `count` requests, waits for their ends, and checks.
+    /// Sends `count` requests, waits until all have ended, and runs the checks.
     private static func run(
         _ factory: any GatewayFactory, _ answers: [FarSideAnswer], count: UInt64 = 1,
         _ check: ([UInt64: PushOutcome], any GatewayUnderTest) async -> Void,
@@ -128,11 +129,11 @@ package enum GatewayConformance {
     }
 }
 
-/// One statement of ``GatewayConformance``.
+/// One case of ``GatewayConformance``.
 package struct GatewayCase: Sendable, CustomTestStringConvertible {
-    /// What it says.
+    /// The statement that the case shows.
     package let testDescription: String
-    /// Checks it.
+    /// Shows that the statement holds.
     package let check: @Sendable (any GatewayFactory) async throws -> Void
 
     init(
@@ -143,7 +144,7 @@ package struct GatewayCase: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// Collects the ends of attempts.
+/// Collects the ends of attempts, and lets a test wait for a number of them.
 private final class GatewayEnds: Sendable {
     private struct State {
         var ended: [UInt64: PushOutcome] = [:]

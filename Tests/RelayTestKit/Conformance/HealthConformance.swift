@@ -2,10 +2,10 @@ import RelayModel
 import Storage
 import Testing
 
-/// How subscriptions fared, as a store keeps it: the contract of ``Storage/ShardProgress`` and
+/// The stored health of subscriptions: the contract of ``Storage/ShardProgress`` and
 /// ``Storage/SubscriptionRegistry``.
 package enum HealthConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase(
             "how a subscription fared is told alike before it is added up and after, and after a "
@@ -60,7 +60,7 @@ package enum HealthConformance {
         for number in 0..<4 {
             serials.append(try await save("s\(number)", artist: "a\(number)", in: store))
         }
-        // Deliveries of the suite are of the version 4.
+        // The deliveries of `Sample` belong to serial 4.
         #expect(serials == [1, 2, 3, 4])
         try await store.settle(
             step(
@@ -69,7 +69,7 @@ package enum HealthConformance {
                     note(5, [1, 2], unreached: [.init(serial: 2, reason: .noDevice)]),
                     note(7, [1], errors: [3]),
                 ]))
-        // A range ends after what came later in the log.
+        // A range of an earlier change (6) may end after a later change (10) was settled.
         var late = step(
             9, 10,
             [
@@ -103,7 +103,7 @@ package enum HealthConformance {
             #expect(try await store.health(of: asked) == expected)
             while try await store.addUpFirings() {}
         }
-        // What comes after it was added up is added to it.
+        // A later firing is added to the health that was already added up.
         try await store.settle(step(10, 11, [note(11, [1])]))
         while try await store.addUpFirings() {}
         let later = try await store.health(of: [1])[1]
@@ -136,7 +136,8 @@ package enum HealthConformance {
             return
         }
         #expect(try await store.health(of: [second.serial]) == [:])
-        // It fired by what came before the edit, and is told of that after its end.
+        // The old version fired for a change before the edit. That firing is settled after the
+        // version has ended.
         try await store.settle(step(2, second.activation.rawValue, [note(3, [first, other])]))
         _ = try await store.prune(Retention(), at: Sample.moment(9))
         while try await store.addUpFirings() {}
@@ -159,7 +160,7 @@ package enum HealthConformance {
         while try await store.addUpFirings() {}
         #expect(store.firingsNotAddedUp == 0)
         #expect(try await store.health(of: [serial])[serial]?.fired == 2)
-        // There never were such versions.
+        // Health is never kept for versions that do not exist.
         #expect(try await store.health(of: [serial + 1, serial + 8999]) == [:])
     }
 }

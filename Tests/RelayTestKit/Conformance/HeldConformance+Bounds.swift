@@ -2,9 +2,9 @@ import RelayModel
 import Storage
 import Testing
 
-/// A user has so much held back, with however many subscriptions and devices.
+/// The bounds of what is held back for one user, over all of the user's subscriptions and devices.
 extension HeldConformance {
-    /// A delivery that is held back of one of very many subscriptions.
+    /// Returns a held delivery of the subscription `s` + `number`, one of very many.
     private static func held(
         _ number: Int, _ reason: HoldReason, by bench: Bench
     ) -> Retry {
@@ -22,7 +22,8 @@ extension HeldConformance {
         try await bench.hold([held(most + 1, .quietHours, by: bench)])
         let digests = try await bench.store.dueDigests(at: Sample.moment(1000), limit: 9)
         #expect(digests.map(\.deliveries) == [1])
-        // One that has its row keeps it, and what waits for a connection waits for moments.
+        // A delivery that already has its row keeps it. A delivery that waits for a connection
+        // still gets a row, because it waits only briefly.
         var step = SettledStep(from: .start, to: .start)
         step.retries = [held(1, .quietHours, by: bench)]
         try await bench.store.settle(step)
@@ -37,7 +38,8 @@ extension HeldConformance {
         let bench = try await Bench(factory)
         let most = Limits.maximumHeldDeliveriesOfUser
         try await bench.hold((1...most).map { held($0, .digest, by: bench) })
-        // What has none yet goes to that of another subscription, and what has one to its own.
+        // A subscription without a digest joins that of another one. One that has a digest joins
+        // its own.
         try await bench.hold([held(most + 1, .digest, by: bench)])
         var again = held(most + 2, .digest, by: bench)
         again.delivery.delivery.subscriptionID = Sample.identifier("s9")
@@ -53,7 +55,8 @@ extension HeldConformance {
         #expect(try await bench.store.heldCounts() == [.digest: most + 2])
     }
 
-    /// As letters a mark and what stands before it are one.
+    /// A name that begins with a combining mark: as letters, the mark and the character before it
+    /// are one.
     static func markedName(_ factory: any StoreFactory) async throws {
         let bench = try await Bench(factory)
         let id: SubscriptionID = Sample.identifier("\u{301}art/works")

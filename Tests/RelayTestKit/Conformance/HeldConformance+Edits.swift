@@ -15,7 +15,8 @@ extension HeldConformance {
         }
         func due() async throws -> Timestamp? { try await bench.store.nextDigestDue() }
         try await digest(60, at: 5)
-        // Judged by what counts now; its version is not the bench's any more.
+        // The bench's version is outdated after the edits, so the retry claims to be judged by
+        // none.
         func hold(_ number: UInt64, at seconds: Int64, until end: Int64) async throws {
             var retry = bench.held(number, at: seconds, until: end, .digest)
             retry.judgedBy = nil
@@ -26,7 +27,8 @@ extension HeldConformance {
         #expect(try await due() == Sample.moment(130))
         try await digest(30, at: 25)
         #expect(try await due() == Sample.moment(40))
-        // Another quiet hour is asked of it when it ends; another token takes it with it.
+        // New quiet hours do not change when the digest ends; they are applied when it does. A new
+        // token ends the version of the device, and makes the digest due at once.
         var sparing = DeviceSparing()
         sparing.quietHours = .now(
             try QuietHours(json: ["timeZone": "UTC", "from": "22:00", "until": "07:00"], path: ""))

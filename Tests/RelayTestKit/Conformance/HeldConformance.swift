@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 import Testing
 
-/// The contract of ``Storage/ShardProgress`` about what is held back.
+/// The contract of ``Storage/ShardProgress`` about deliveries that are held back.
 enum HeldConformance {
     static let cases = [
         ConformanceCase("settings of now are found, by the ID and the token", check: settings),
@@ -49,7 +49,7 @@ enum HeldConformance {
             return version
         }
 
-        /// A delivery that is held back.
+        /// Returns a delivery that is held back.
         func held(
             _ number: UInt64, at seconds: Int64 = 10, until dueAt: Int64 = 1000,
             _ reason: HoldReason = .paused
@@ -74,7 +74,7 @@ enum HeldConformance {
             return retry
         }
 
-        /// Records that deliveries of the log are held.
+        /// Settles retries for deliveries that are held back.
         func hold(_ retries: [Retry]) async throws {
             var step = SettledStep(from: .start, to: .start)
             step.retries = retries
@@ -120,7 +120,7 @@ enum HeldConformance {
             try await bench.store.dueDigests(at: Sample.moment(1000), limit: 9).first)
         #expect(digest.deliveries == 3 && digest.count == 3)
         #expect(digest.newest == bench.held(most + 3).delivery)
-        // One that has its row keeps it, however many there are.
+        // A delivery that already has its row keeps it, although the maximum is reached.
         try await bench.store.settle(
             {
                 var step = SettledStep(from: .start, to: .start)
@@ -165,7 +165,7 @@ enum HeldConformance {
         try await bench.expectBalance()
         let account = try await bench.store.accounts().first { $0.container == Sample.container }
         #expect(account?.folded == 2 && account?.pending == Int(most) + 1)
-        // What comes now begins another one.
+        // A delivery that is held after the digest was closed begins another one.
         try await bench.hold([bench.held(most + 4)])
         #expect(try await bench.store.dueDigests(at: now, limit: 9).map(\.deliveries) == [1])
     }
@@ -197,11 +197,11 @@ enum HeldConformance {
     static func connected(_ factory: any StoreFactory) async throws {
         let bench = try await Bench(factory)
         let most = UInt64(Limits.maximumHeldDeliveries)
-        // They wait for moments, however many they are.
+        // Deliveries that wait for a connection wait briefly, so their number is not limited.
         try await bench.hold((1...most + 5).map { bench.held($0, .connected) })
         #expect(try await bench.store.nextDigestDue() == nil)
         #expect(try await bench.store.heldCounts() == [.connected: Int(most) + 5])
-        // And leave the places of what waits longer.
+        // They also take no places from deliveries that wait longer.
         try await bench.hold([bench.held(100)])
         #expect(try await bench.store.nextDigestDue() == nil)
         func ids(_ numbers: UInt64...) -> [DeliveryID] {
@@ -225,7 +225,7 @@ enum HeldConformance {
         var resumed = bench.subscription.subscription
         resumed.kindness.isPaused = false
         let after = try await Bench.edited(.update(resumed), bench.store, at: 5)
-        // It was judged by the version before, and is recorded only now.
+        // The delivery was judged by the version before the edit, but is recorded only now.
         try await bench.hold([bench.held(1, at: 10)])
         #expect(try await bench.due(at: 10) == [1])
         var current = bench
@@ -242,7 +242,7 @@ enum HeldConformance {
         func fate(at seconds: Int64) async throws -> DigestFate? {
             let moment = Sample.moment(seconds)
             let fate = try await bench.store.digestFate(of: delivery, heldAt: moment)
-            // By the receipt that says so it is the same.
+            // Asking by the receipt gives the same answer.
             let receipt = DeliveryReceipt(
                 deliveryID: delivery.id, ordinal: delivery.ordinal,
                 subscriptionSerial: bench.subscription.serial,
@@ -264,7 +264,8 @@ enum HeldConformance {
                 == .closed(
                     at: now, count: 2, by: bench.held(most + 2).delivery.delivery.id,
                     position: LogPosition(1)))
-        // What is held in the very moment in which others are told is not among those.
+        // A delivery that is held at the very moment of the closing does not belong to the closed
+        // digest.
         try await bench.hold([bench.held(most + 3, at: 1000, until: 2000, .digest)])
         #expect(
             try await fate(at: 1000)
@@ -296,7 +297,7 @@ enum HeldConformance {
         try await record(place(2, at: 20), place(1, at: 10))
         #expect(try await past(at: 30)?.places == [place(1, at: 10), place(2, at: 20)])
         #expect(try await past(at: 70)?.places == [place(2, at: 20)])
-        // One that went again counts from then on.
+        // A delivery that was sent again counts from its latest attempt.
         try await record(place(2, at: 75))
         #expect(try await past(at: 30)?.places == [place(2, at: 75)], "what ended is forgotten")
         let other = ThrottledLine(Sample.owed(7).delivery)

@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/InboxRegistry`` and ``Storage/SessionRegistry``.
 package enum InboxConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase(
             "an inbox is written with the progress, or not at all", check: withProgress),
@@ -24,7 +24,7 @@ package enum InboxConformance {
     private static let bob = InboxOwner(
         container: Sample.container, user: Sample.identifier("bob"))
 
-    /// The notification of the change at `position` by a subscription.
+    /// Returns the notification of the change at `position` by a subscription.
     private static func entry(
         _ position: UInt64, by serial: UInt64 = 1, of owner: InboxOwner = ann,
         in database: DatabaseScope = .public, from device: String? = nil
@@ -47,7 +47,8 @@ package enum InboxConformance {
         return step
     }
 
-    /// `position.serial` of each notification after `sequence`, with an r for those that are read.
+    /// Lists the notifications after `sequence` as `position.serial`, with an `r` for those that
+    /// are read.
     private static func list(
         _ owner: InboxOwner, in store: any ConformingStore, after sequence: UInt64 = 0,
         limit: Int = 100, database: DatabaseScope? = nil, device: String? = nil
@@ -79,7 +80,7 @@ package enum InboxConformance {
         var heard = store.inboxNews(of: ann).makeAsyncIterator()
         var others = store.inboxNews(of: bob).makeAsyncIterator()
         try await store.settle(step([entry(1), entry(1, by: 2)]))
-        // What was said before anybody listened is kept, once.
+        // News from before anybody listened is kept, and reported once.
         #expect(await heard.next() != nil)
         try await store.keep([entry(2)])
         #expect(await heard.next() != nil)
@@ -156,7 +157,7 @@ package enum InboxConformance {
         #expect(try await list(ann, in: store)?.texts == ["1.1", "2.1", "3.1"])
     }
 
-    /// All devices of a client are one, whichever of them the change was made on and asks.
+    /// All devices of one client count as one, both as origin of a change and as reader.
     static func ownClient(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let names = ["page", "page~token-0a1b2c3d", "pages", "page~token-0a1b", nil]

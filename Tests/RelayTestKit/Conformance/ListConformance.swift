@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/ListRegistry``.
 package enum ListConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("changes are listed newest first, and by record", check: changes),
         ConformanceCase("deliveries that wait or are dead are listed by names", check: exceptions),
@@ -12,7 +12,7 @@ package enum ListConformance {
         ConformanceCase("versions and parked changes are listed newest first", check: versions),
     ]
 
-    /// All pages of a list, so many rows a page.
+    /// Reads all pages of a list, with `rows` rows a page.
     private static func all<Element, Place>(
         by rows: Int, _ page: (Place?, PageBounds) async throws -> ListPage<Element, Place>
     ) async throws -> [Element] {
@@ -123,7 +123,7 @@ package enum ListConformance {
         #expect(try await letters(user) == [9, 8, 7, 6])
         #expect(try await letters(filter { $0.reason = "Expired" }) == [7])
         #expect(try await letters(filter { $0.positions = [LogPosition(1)] }) == [9, 8, 7, 6])
-        // What is redriven is still its user's.
+        // A redriven delivery still belongs to its user.
         _ = try await store.redriveDeadLetters(
             [Sample.deliveryID(6)], of: Sample.container, reason: nil, at: Sample.moment(50))
         #expect(try await retries(user) == [5, 6, 4, 3, 2, 1])

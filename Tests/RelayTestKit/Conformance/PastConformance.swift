@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/PastRegistry``.
 package enum PastConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase(
             "versions that have ended are told as long as the log goes back, and no longer",
@@ -23,7 +23,7 @@ package enum PastConformance {
 
     private static let ann = Sample.owner("ann")
 
-    /// Moves the progress to the head, and prunes what nothing needs any more.
+    /// Moves the progress to the head, and prunes everything that nothing needs any more.
     private static func settle(
         _ store: any ConformingStore, keeping log: Duration? = nil
     ) async throws {
@@ -223,14 +223,15 @@ package enum PastConformance {
         #expect(
             try await store.backlog().newestSetAside
                 == SetAsideChange(container: Sample.container, position: first, reason: "why"))
-        // The newest is that which was set aside last, wherever in the log it stands.
+        // The newest is the change that was set aside last, not the one that is last in the log.
         try await store.quarantine(
             UnreadableEntry(position: last, isChange: true, reason: "before"),
             at: Sample.moment(2))
         #expect(try await store.backlog().newestSetAside?.position == first)
     }
 
-    /// A turn that is over ends a search after one entry, whosever it is.
+    /// A search whose turn is over ends after one entry, even if the entry is of another
+    /// container.
     static func turns(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let first = try await append("a", to: store)

@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/ShardProgress``.
 package enum ProgressConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("the progress moves only from where it stands", check: compareAndSet),
         ConformanceCase("a refused step records nothing", check: refusedStep),
@@ -101,7 +101,7 @@ package enum ProgressConformance {
     static func lanes(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         var step = SettledStep(from: .start, to: .start)
-        // A crowd for one topic, which fell due first, and two for another.
+        // Twenty retries for one topic that fall due first, and two for another topic.
         step.retries = (1...20).map { retry($0, dueAt: Int64($0)) }
         for number: UInt64 in 21...22 {
             var other = retry(number, dueAt: 50)
@@ -229,7 +229,8 @@ package enum ProgressConformance {
         step.deadTokens = [deadToken(phone, since: 20)]
         try await store.settle(step)
         #expect(try await store.badges() == [holder(of: pad): 4])
-        // Another push of the phone's was on its way, and the pad got another token.
+        // A push to the phone was on its way when its token died, so its badge is settled late. The
+        // pad keeps its badge although it gets another token.
         _ = try await store.register(
             Sample.device("pad", of: "ann", token: 3), at: Sample.moment(30))
         step = SettledStep(from: mark(2, 0), to: mark(4, 0))
@@ -260,7 +261,7 @@ package enum ProgressConformance {
         let after = try await reopened.subscriptions(
             activeAt: LogPosition(5), after: 0, limit: 9)
         #expect(after == [])
-        // The name and the content are free again.
+        // The name and the content of the subscription are free again.
         _ = try await SubscriptionConformance.save(version.subscription, in: reopened)
     }
 
@@ -277,7 +278,7 @@ package enum ProgressConformance {
             }
             return try await group.reduce(into: []) { $0 += Array($1) }
         }
-        // Whatever the order of arrival, no version is claimed for two changes.
+        // However the claims arrive, no version is claimed for two changes.
         #expect(wins.sorted() == serials)
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/FanoutRanges``.
 package enum RangeConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase(
             "a range is written with the progress, advanced in order, and ended once",
@@ -29,7 +29,7 @@ package enum RangeConformance {
         return try await store.head()
     }
 
-    /// Moves the progress to `position` and leaves these serials to ranges of the change there.
+    /// Moves the progress to `position`, and leaves these serials to ranges of the change there.
     private static func leave(
         _ serials: [[UInt64]], at position: LogPosition, in store: any ConformingStore
     ) async throws {
@@ -96,7 +96,7 @@ package enum RangeConformance {
             at: Sample.moment(2))
         try await store.settle(
             SettledStep(from: passed(position), to: passed(try await store.head())))
-        // Pruning leaves what an open range needs.
+        // Pruning keeps what an open range needs.
         _ = try await store.prune(Retention(), at: Sample.moment(60))
         let range = try #require(try await next(in: store))
         let members = try await store.members(range.serials[...], of: range)
@@ -117,7 +117,8 @@ package enum RangeConformance {
         return version
     }
 
-    /// A change that claims a once subscription of each user, and leaves them to a range.
+    /// Appends a change, claims a once subscription of each user for it, and leaves them to a
+    /// range.
     private static func claimed(
         _ users: [String], in store: any ConformingStore
     ) async throws -> [UInt64] {

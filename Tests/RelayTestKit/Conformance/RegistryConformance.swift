@@ -2,9 +2,9 @@ import RelayModel
 import Storage
 import Testing
 
-/// The contract of ``Storage/Registry`` about containers, keys, sources, and what went wrong.
+/// The contract of ``Storage/Registry`` about containers, keys, sources, and exceptions.
 package enum RegistryConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("a container's settings read as they were saved", check: containers),
         ConformanceCase("access keys are kept, and revoked once", check: accessKeys),
@@ -74,10 +74,10 @@ package enum RegistryConformance {
             revoked.revokedAt = Sample.moment(Int64(number))
             return revoked
         }
-        // Its time was over before any other one was revoked.
+        // This token expired before any other one was revoked.
         over[1002].revokedAt = nil
         over[1002].endsAt = Sample.moment(-1)
-        // At the same time, so that they share commits.
+        // They are saved at the same time, so that several share a commit.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for each in live + over { group.addTask { try await store.save(each) } }
             try await group.waitForAll()
@@ -116,7 +116,7 @@ package enum RegistryConformance {
                 headers: ["content-type": "application/json", "x": "ü"],
                 receivedAt: Sample.moment(Int64(index)))
         }
-        // Several go in at once; what is parked already keeps its number.
+        // Several changes are parked at once; one that is already parked keeps its number.
         let numbers = try await store.park(parked + [parked[0]])
         #expect(numbers.count == 4 && numbers.last == numbers.first)
         for index in parked.indices { parked[index].number = numbers[index] }
@@ -182,7 +182,7 @@ package enum RegistryConformance {
         try await store.saveProviderToken(token)
         let later = try await factory.reopen(store)
         #expect(try await later.providerTokens() == [token])
-        // Of a key that was replaced nothing stays.
+        // Nothing is kept of a key that was replaced.
         let next = StoredProviderToken(
             teamID: "T", keyID: "L", environment: .production, token: "next",
             issuedAt: token.issuedAt.advanced(by: .seconds(90_000)))

@@ -3,7 +3,7 @@ import Storage
 import Testing
 
 extension ShadowConformance {
-    /// What refers by `DELETE_SELF` to what is deleted.
+    /// Records that refer to a deleted record by `DELETE_SELF`.
     static let cascades = [
         ConformanceCase(
             "what goes along goes in parts, and nothing is left without what it refers to",
@@ -30,7 +30,7 @@ extension ShadowConformance {
         return edit
     }
 
-    /// One record, and a tree of eight below it.
+    /// One record, and a tree of eight records below it.
     private static var tree: [RecordEdit] {
         var edits = [create("top", "One")]
         for name in ["a", "b"] {
@@ -80,7 +80,7 @@ extension ShadowConformance {
         #expect(outcome == .deleted(id("top")))
         #expect(counts.last == 0)
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 - $1 <= 1 })
-        // Each is a change, and the one that was asked for is the last.
+        // Each deletion is a change, and that of the requested record is the last.
         let entries = try await store.entries(after: .start, limit: 100)
         #expect(entries.count == 2 * tree.count)
         guard case .change(let change, _, _)? = entries.last?.body else {
@@ -130,7 +130,7 @@ extension ShadowConformance {
         #expect(applied.outcomes == [.undone, .refused(.unfinished)])
         #expect(try await remaining(of: tree, store).count == tree.count)
         #expect(try await store.head() == head)
-        // With room for all of them they go.
+        // With room for all of them they are deleted.
         let outcomes = try await modify(
             store, [create("x", "New"), RecordEdit(.forceDelete, id("top"), type: nil)],
             atomicity: .allOrNothing)
@@ -175,7 +175,7 @@ extension ShadowConformance {
             [create("top", "One")]
             + (1...depth).map { child("c\($0)", of: $0 == 1 ? "top" : "c\($0 - 1)") }
         _ = try await modify(store, edits)
-        // Each call begins anew: what had little room went on with none of them.
+        // Each call starts at the bottom again: a part of one record deletes exactly one.
         for left in (0..<depth).reversed() {
             let applied = try await delete("top", store, within: CascadeRoom(part: 1))
             #expect(applied.outcomes == [.refused(.unfinished)] && applied.gone == 1)
@@ -192,7 +192,8 @@ extension ShadowConformance {
         _ = try await modify(store, edits)
         let first = try await delete("top", store, within: CascadeRoom(part: 1))
         #expect(first.outcomes == [.refused(.unfinished)] && first.gone == 1)
-        // Another device has it deleted before, and makes it anew with all that refers to it.
+        // Another device deletes the record first, and creates it again with all that refers to
+        // it.
         let outcomes = try await modify(store, [RecordEdit(.forceDelete, id("top"), type: nil)])
         #expect(outcomes == [.deleted(id("top"))])
         _ = try await store.modify(
@@ -229,7 +230,7 @@ extension ShadowConformance {
             Issue.record("it is not deleted in parts")
             return
         }
-        // Another device ends it, and makes the zone anew.
+        // Another device finishes the deletion, and creates the zone again.
         var other = ZoneDeletion.begun(nil)
         var parts = 0
         while case .begun(let place) = other, parts < 100 {

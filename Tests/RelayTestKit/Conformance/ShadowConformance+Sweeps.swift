@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 import Testing
 
-/// What a completed snapshot did not contain.
+/// Sweeps: the deletion of kept records that a completed snapshot did not contain.
 extension ShadowConformance {
     private static func keep(
         _ names: [String], _ version: Int64, of type: RecordType = ShadowConformance.type,
@@ -25,7 +25,7 @@ extension ShadowConformance {
         }
     }
 
-    /// Sweeps to the end, and returns how many records each part has deleted.
+    /// Sweeps to the end, and returns the number of records that each part has deleted.
     private static func sweep(
         _ version: Int64, in store: any ConformingStore
     ) async throws -> [Int] {
@@ -54,7 +54,7 @@ extension ShadowConformance {
         try await keep(["sketch"], 1, of: other, in: store)
         try await keep(["foreign"], 1, by: Sample.identifier("other"), in: store)
         _ = try await modify(store, [create("client", "One")])
-        // The second snapshot, and a transaction behind it.
+        // The second snapshot, and a later transaction.
         try await keep(["seen"] + many.dropLast(120), 5, in: store)
         try await keep(["later"], 9, in: store)
         let head = try await store.head()
@@ -68,7 +68,7 @@ extension ShadowConformance {
         }
         #expect(
             deletions.allSatisfy { change in
-                // It fires as any deletion does, and shows the record as it was.
+                // The deletion fires as any other one does, and shows the record as it was.
                 change.operation == .delete && !change.isSnapshot && change.version == 5
                     && change.before?.fields
                         == ["title": .string(change.recordID.recordName.rawValue)]
@@ -76,7 +76,7 @@ extension ShadowConformance {
         let names = Set(deletions.map(\.recordID.recordName.rawValue))
         #expect(names == Set(Array(many.suffix(120)) + ["gone", "mine"]))
         #expect(deletions.filter { $0.owner == owner }.map(\.recordID) == [id("mine")])
-        // A sweep that is begun anew, as after a crash, finds nothing more.
+        // Repeating the whole sweep, as after a crash, finds nothing more.
         #expect(try await sweep(5, in: store).reduce(0, +) == 0)
         #expect(try await store.head() == entries.last?.position)
     }

@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 import Testing
 
-/// What is asked of several zones at once.
+/// Reading and creating several zones in one call.
 extension ShadowConformance {
     private static let own = RecordPlace(
         container: container, database: .private, owner: Sample.identifier("alice"))
@@ -11,7 +11,7 @@ extension ShadowConformance {
         let store = try await factory.makeReadyStore()
         let zones = (0..<40).compactMap { ZoneID(zoneName: "zone-\($0)") }
         _ = try await store.createZones(zones, in: own)
-        // Of the zones one has many records, one a large one, and some have none.
+        // One zone has many records, one has a large record, and some have none.
         var edits = (0..<60).map { record("m\($0)", "One", in: zones[7]) }
         edits.append(record("large", String(repeating: "x", count: 200_000), in: zones[20]))
         for zone in zones.prefix(30) { edits.append(record("r", "One", in: zone)) }
@@ -49,7 +49,7 @@ extension ShadowConformance {
         #expect(few.indices.filter { few[$0].page.hasMore } == [7, 20])
         let later = try await changes(after: store.head())
         #expect(later.allSatisfy { $0.page.elements.isEmpty && !$0.page.hasMore })
-        // For what comes after the large one there is no room.
+        // After the large record there is no room for the zones that follow.
         let cut = try await changes(bytes: 150_000)
         #expect(cut[20].page.elements.count == 1 && cut[20].page.hasMore)
         #expect(cut.prefix(20).map(\.page.elements.count) == Array(counts.prefix(20)))
@@ -68,7 +68,8 @@ extension ShadowConformance {
         #expect(made.map(\.zoneID) == asked && made.allSatisfy { !$0.isDeleted })
         #expect(made[4] == first[0] && made[6] != first[1])
         #expect(made[0] == made[102] && made[1] == made[101])
-        // Each has a number of its own, in their order, after those that were there.
+        // Each zone has its own edit number, in the order of the request and after the existing
+        // zones.
         let edits = made.prefix(101).filter { $0.zoneID != zones[3] }.map(\.edit)
         #expect(edits == edits.sorted() && Set(edits).count == 100)
         #expect(try await store.createZones(asked, in: own) == made)

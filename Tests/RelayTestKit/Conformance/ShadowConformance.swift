@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/Shadow``: what survives, and in which transaction.
 package enum ShadowConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("a bound refuses records too, and counts them", check: bounded),
         ConformanceCase(
@@ -151,7 +151,7 @@ package enum ShadowConformance {
             source: Sample.source, at: Sample.moment(3))
         let entries = try await store.entries(after: .start, limit: 10)
         removal.before = RecordImage(["title": .string("One")], completeness: .partial)
-        // What the relay knows of a kept record goes with its changes.
+        // The logged change also carries what the relay knows of the kept record.
         removal.created = RecordTrace(at: Sample.moment(2), userID: nil)
         removal.formerlyModified = removal.created
         #expect(
@@ -164,7 +164,7 @@ package enum ShadowConformance {
         #expect(marks.elements.map(\.isDeleted) == [true])
     }
 
-    /// As a row moves whose large value did not change: the log of its database leaves that out.
+    /// Renames rows with a large value that did not change, which the database's log leaves out.
     private static func moved(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         try await store.extendSchema(of: container, with: [RecordTypeDefinition(type)])
@@ -191,7 +191,7 @@ package enum ShadowConformance {
             rows[index].after = RecordImage(["large": .string("\(index)"), "n": .integer(1)])
         }
         try await append(rows, 1)
-        // Their names are exchanged; what comes again, in part or whole, changes nothing.
+        // The rows exchange their names. Repeating a part or all of it changes nothing.
         let steps = [move("a", "c", ["n": .integer(2)]), move("b", "a", [:]), move("c", "b", [:])]
         try await append([steps[0][0]], 2)
         for _ in 0..<2 { try await append(steps.flatMap(\.self), 2) }
@@ -206,12 +206,12 @@ package enum ShadowConformance {
                 ["large": .string("0"), "n": .integer(2)],
             ])
         #expect(kept.map(\.readers) == [nil, ["alice"]])
-        // Whoever gives a record another name has not made it.
+        // Renaming a record does not make the user its creator.
         #expect(kept.map(\.created.userID?.rawValue) == ["bob", "alice"])
         #expect(!kept.contains { $0.isPartial })
     }
 
-    /// As rows move whose new name or type had another record before.
+    /// Moves rows to a name or type that another record had before.
     private static func movedOver(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let other: RecordType = Sample.identifier("Sketch")
@@ -238,7 +238,7 @@ package enum ShadowConformance {
                 id(former.name), database: .public, owner: nil, recordType: former.type)
             return [RecordChange(.delete, of: former.type, id(former.name)), moved]
         }
-        // Alice has taken names, of which she let go of one.
+        // Alice has created records under two of the names, and has deleted one of them.
         _ = try await modify(store, [create("b", "Taken"), create("c", "Taken")])
         _ = try await modify(store, [RecordEdit(.forceDelete, id("c"), type: type)])
         let rows = [("a", type), ("c", other), ("d", type)]
@@ -246,7 +246,8 @@ package enum ShadowConformance {
         let new = RecordImage(["large": .string("new"), "n": .integer(2)])
         try await append(move(("a", type), "b", type, new), 3)
         try await append(move(("c", other), "c", type, new), 4)
-        // What the log leaves out is as it was last, and not as when the type was the same.
+        // A value that the log leaves out is the last known one, also if the type has changed
+        // since.
         try await append(move(("d", type), "d", other, new), 5)
         let part = RecordImage(["n": .integer(2)], completeness: .partial)
         try await append(move(("d", other), "d", type, part), 6)
@@ -267,7 +268,7 @@ package enum ShadowConformance {
             try await store.replaceSchema(
                 of: container, with: ContainerSchema(), at: Sample.moment(Int64(second)))
         }
-        // Of each type the log says once that its records are forgotten.
+        // The log says once for each type that its records are forgotten.
         let told = try await store.entries(after: head, limit: 10)
         guard case .change(let change, _, false)? = told.first?.body, told.count == 1 else {
             Issue.record("the log says \(told)")
@@ -313,7 +314,7 @@ package enum ShadowConformance {
         #expect(try await put(own, 4) == 1)
         #expect(try await put(RecordGrant.usual, 5) == 2)
         #expect(try await put(own, 6) == 3)
-        // A type that is gone is read by everybody, once there are records of it again.
+        // A type that was removed is readable by everybody once it has records again.
         try await store.replaceSchema(
             of: container, with: ContainerSchema(), at: Sample.moment(7))
         let again = try await factory.reopen(store)
@@ -347,7 +348,7 @@ package enum ShadowConformance {
             }
             found += slice.value
             slices += 1
-            // All zones up to the next record were looked through in one turn.
+            // One slice skips all empty zones up to the next record.
             #expect(slice.rows <= 100)
             scan.cursor = slice.cursor
         } while scan.cursor != nil && slices < 250

@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/ShardLog``.
 package enum ShardLogConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("an empty log has no entry and its head at the start", check: emptyLog),
         ConformanceCase("positions are gap-free and begin with 1", check: gapFree),
@@ -133,7 +133,7 @@ package enum ShardLogConformance {
                 == [.appended(LogPosition(4))])
     }
 
-    /// What a record was before it became something else is news when it becomes that again.
+    /// A content key is news again once another content came between: a record may change back.
     static func lastContents(_ factory: any StoreFactory) async throws {
         let store = try await factory.makeReadyStore()
         let set = Sample.keyed("a", .content, "a", digest: 1)
@@ -201,7 +201,8 @@ package enum ShardLogConformance {
             var positions: [LogPosition] = []
             for try await outcomes in group {
                 let own = outcomes.compactMap(\.appendedPosition)
-                // One caller's changes are in its order, and those of one request are neighbours.
+                // The changes of one caller keep their order, and those of one request are
+                // neighbours.
                 #expect(own == own.sorted())
                 #expect(own.count == 10)
                 positions += own
@@ -261,7 +262,7 @@ package enum ShardLogConformance {
 }
 
 extension AppendOutcome {
-    /// Where it stands, if it was appended.
+    /// The position, if the change was appended.
     var appendedPosition: LogPosition? {
         if case .appended(let position) = self { position } else { nil }
     }

@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/StateSnapshots`` and ``Storage/ActiveVersions``.
 package enum SnapshotConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase(
             "one snapshot counts, the one recorded last, also after a restart", check: recording),
@@ -58,7 +58,7 @@ package enum SnapshotConformance {
             at: Sample.moment(2))
     }
 
-    /// Moves the progress to the head.
+    /// Moves the progress to the head, and returns it.
     private static func settle(_ store: any ConformingStore) async throws -> LogPosition {
         let head = try await store.head()
         try await store.settle(
@@ -140,7 +140,7 @@ package enum SnapshotConformance {
         let now = try await store.settledPlace()
         #expect(now.position == head && now != place)
         #expect(try await store.endings(since: now, upTo: head) == .all([]))
-        // Once the log is gone, so is what was kept for its sake.
+        // Once the log is pruned, the endings that were kept for its sake are pruned too.
         var retention = Retention()
         retention.logAge = .zero
         _ = try await store.prune(retention, at: Sample.moment(60))

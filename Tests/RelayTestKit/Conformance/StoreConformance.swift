@@ -1,14 +1,14 @@
 package import RelayModel
 package import Storage
 
-/// What the walk needs of a store, in one value.
+/// Everything that the walk needs of a store.
 package typealias ConformingStore = Registry & IntakeLog & Shadow & ShardHandle & StoreUpkeep
 
 /// Makes stores of one engine for the conformance suite.
 package protocol StoreFactory: Sendable {
-    /// A new, empty store.
+    /// Makes a new, empty store.
     func makeStore() async throws -> any ConformingStore
-    /// The same store after its process ended and began anew.
+    /// Opens the store again, as a new process does after the old one has ended.
     func reopen(_ store: any ConformingStore) async throws -> any ConformingStore
 }
 
@@ -16,7 +16,7 @@ package protocol StoreFactory: Sendable {
 package struct ConformanceCase: Sendable, CustomStringConvertible {
     /// The statement.
     package let description: String
-    /// Shows that it holds, with expectations of the Testing library.
+    /// Shows that the statement holds, with expectations of the Testing library.
     package let check: @Sendable (any StoreFactory) async throws -> Void
 
     init(
@@ -27,9 +27,9 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// The whole contract.
+/// The whole contract of a store.
 package enum StoreConformance {
-    /// Every statement; an engine's suite runs each as a test of its own.
+    /// All cases; an engine's suite runs each as a test of its own.
     package static let cases =
         ShardLogConformance.cases + SubscriptionConformance.cases + DeviceConformance.cases
         + ProgressConformance.cases + RegistryConformance.cases + CourierConformance.cases
@@ -40,26 +40,26 @@ package enum StoreConformance {
         + HeldConformance.cases
 }
 
-/// Values from which the suite builds its cases.
+/// Sample values from which the suite builds its cases.
 package enum Sample {
-    /// A container that every case saves first.
+    /// The container that every case saves first.
     package static let container = key("iCloud.com.example.Art")
-    /// Another one.
+    /// The second container that every case saves.
     package static let otherContainer = key("iCloud.com.example.Music")
-    /// A change source.
+    /// The name of a change source.
     package static let source = identifier("postgres", as: SourceName.self)
 
-    /// A moment so many seconds after the beginning of the suite's time.
+    /// Returns the moment `second` seconds after the start of the suite's time.
     package static func moment(_ seconds: Int64) -> Timestamp {
         Timestamp(seconds: 1_800_000_000 + seconds)
     }
 
-    /// A container key of the production environment.
+    /// Returns a container key of the production environment.
     package static func key(_ name: String) -> ContainerKey {
         ContainerKey(container: identifier(name), environment: .production)
     }
 
-    /// An identifier that must be valid.
+    /// Returns a validated identifier; `text` must be valid.
     package static func identifier<Identifier: ValidatedIdentifier>(
         _ text: String, as type: Identifier.Type = Identifier.self
     ) -> Identifier {
@@ -69,7 +69,7 @@ package enum Sample {
         return identifier
     }
 
-    /// A change of one artwork.
+    /// Returns a change of one artwork.
     package static func change(
         _ name: String, _ operation: ChangeOperation = .update, version: Int64? = nil
     ) -> RecordChange {
@@ -80,7 +80,7 @@ package enum Sample {
         return change
     }
 
-    /// A change with a dedupe key.
+    /// Returns a change with a dedupe key.
     package static func keyed(
         _ name: String, _ kind: DedupeKey.Kind = .position, _ text: String, digest: UInt8 = 1
     ) -> ChangeToAppend {
@@ -89,19 +89,19 @@ package enum Sample {
             key: DedupeKey(kind: kind, text: text, digest: Array(repeating: digest, count: 32)))
     }
 
-    /// A change without a dedupe key.
+    /// Returns a change without a dedupe key.
     package static func unkeyed(_ name: String, version: Int64? = nil) -> ChangeToAppend {
         ChangeToAppend(change(name, version: version), key: nil)
     }
 
-    /// A user's public database.
+    /// Returns the owner for a user's public database.
     package static func owner(
         _ user: String, _ container: ContainerKey = Sample.container
     ) -> SubscriptionOwner {
         SubscriptionOwner(container: container, database: .public, user: identifier(user))
     }
 
-    /// A query subscription of `owner` on the artworks of one artist.
+    /// Returns a query subscription of `owner` on the artworks of one artist.
     package static func subscription(
         _ id: String, artist: String, of owner: SubscriptionOwner, once: Bool = false
     ) -> Subscription {
@@ -117,12 +117,12 @@ package enum Sample {
             firesOnce: once, notificationInfo: info)
     }
 
-    /// A device token whose digits repeat one byte.
+    /// Returns a device token of 32 equal bytes.
     package static func token(_ byte: UInt8) -> DeviceToken {
         identifier(String(repeating: Hexadecimal.encode([byte]), count: 32))
     }
 
-    /// A device of a user.
+    /// Returns a device of a user.
     package static func device(
         _ id: String, of user: String, token byte: UInt8,
         in container: ContainerKey = Sample.container
@@ -132,12 +132,12 @@ package enum Sample {
             gatewayEnvironment: .production, token: token(byte))
     }
 
-    /// A delivery's identity that differs for each number.
+    /// Returns a delivery ID that differs for each number.
     package static func deliveryID(_ number: UInt64) -> DeliveryID {
         DeliveryID(UUIDBytes(high: 0x1234_5678_9ABC_DEF0, low: number))
     }
 
-    /// A delivery that the change at `position` owes.
+    /// Returns a delivery that the change at `position` owes.
     package static func owed(
         _ number: UInt64, at position: UInt64 = 1, in container: ContainerKey = Sample.container
     ) -> OwedDelivery {
@@ -154,7 +154,7 @@ package enum Sample {
         return OwedDelivery(delivery, subscriptionSerial: 4, deviceSerial: 5)
     }
 
-    /// A receipt of the delivery with this number.
+    /// Returns a receipt of the delivery with this number.
     package static func receipt(
         _ number: UInt64, _ outcome: DeliveryReceipt.Outcome, at position: UInt64 = 1,
         reason: String = ""
@@ -169,7 +169,7 @@ package enum Sample {
 }
 
 extension StoreFactory {
-    /// A new store that knows the two sample containers.
+    /// Makes a new store in which the two sample containers are saved.
     func makeReadyStore() async throws -> any ConformingStore {
         let store = try await makeStore()
         for key in [Sample.container, Sample.otherContainer] {

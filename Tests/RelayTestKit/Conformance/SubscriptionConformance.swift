@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/Registry`` about subscriptions.
 package enum SubscriptionConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("a saved subscription reads as it was saved", check: saving),
         ConformanceCase("saving the same again changes nothing", check: idempotence),
@@ -72,7 +72,7 @@ package enum SubscriptionConformance {
         let store = try await factory.makeReadyStore()
         let many = (0..<45).map { Sample.subscription("s\($0)", artist: "artist-\($0)", of: ann) }
         var edits = many.map { SubscriptionEdit.create($0) }
-        // What one part saves the next knows of.
+        // An operation of one request sees what the operations before it have saved.
         edits += many.reversed().map { .delete($0.id) } + [.create(many[0]), .create(many[0])]
         let outcomes = try await edit(store, edits)
         #expect(outcomes.prefix(45).compactMap(\.savedVersion?.subscription) == many)
@@ -95,7 +95,7 @@ package enum SubscriptionConformance {
         other.notificationInfo.alertBody = "Otherwise"
         #expect(try await edit(store, [.create(other)]) == [.exists(subscription.id)])
         #expect(try await store.head() == LogPosition(1))
-        // A letter that is spelled otherwise is equal as a text, and names another record.
+        // Canonically equivalent spellings are equal as Swift strings, but are different content.
         let composed = Sample.subscription("b", artist: "\u{E9}", of: ann)
         let decomposed = Sample.subscription("b", artist: "e\u{301}", of: ann)
         _ = try await save(composed, in: store)
@@ -179,7 +179,7 @@ package enum SubscriptionConformance {
         private_.database = .private
         let id: SubscriptionID = Sample.identifier("a")
         for owner in [ann, bob, elsewhere, private_] {
-            // Whose it is comes from the request, whatever the value says.
+            // The owner comes from the request, whatever the value says.
             let subscription = Sample.subscription("a", artist: "artist-1", of: ann)
             let outcome = try await store.edit(
                 [.create(subscription)], of: owner, atomicity: .independent, at: Sample.moment(0))

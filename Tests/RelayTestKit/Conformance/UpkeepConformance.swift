@@ -4,7 +4,7 @@ import Testing
 
 /// The contract of ``Storage/StoreUpkeep``.
 package enum UpkeepConformance {
-    /// Its statements.
+    /// The cases that state it.
     package static let cases = [
         ConformanceCase("the log loses what is settled and old, and nothing else", check: ages),
         ConformanceCase(
@@ -42,7 +42,7 @@ package enum UpkeepConformance {
         #expect(first.logEntries == 5)
         let second = try await store.prune(retention, at: Sample.moment(1000), portion: 2)
         #expect(second.logEntries == 7)
-        // From the disk, past what memory holds.
+        // Reopening makes the store read from the disk instead of memory.
         store = try await factory.reopen(store)
         let left = try await store.entries(after: LogPosition(12), limit: 100)
         #expect(left.map(\.position.rawValue) == Array(13...20))
@@ -67,12 +67,12 @@ package enum UpkeepConformance {
         }
         _ = try await append(5, day: 0)
         _ = try await append(6, day: 30)
-        // Their age is that of their last change.
+        // The age of a record's version counts from its last change.
         #expect(try await prune(day: 100) == 0)
         #expect(areStale(try await append(5, day: 101)))
         #expect(try await prune(day: 121) == 2)
         #expect(!areStale(try await append(4, day: 122)))
-        // Of a type that is kept the last version is what is kept.
+        // For a type whose records are kept, the last version is never forgotten.
         try await store.extendSchema(
             of: Sample.container,
             with: [RecordTypeDefinition(Sample.change("a").recordType, isInferred: true)])
@@ -93,7 +93,8 @@ package enum UpkeepConformance {
         retention.shadowAge = .seconds(7200)
         let first = try await store.prune(retention, at: Sample.moment(7250), portion: 10)
         #expect(first.shadows == 1)
-        // To look for the other one all records are read: it is as late as a part of its age.
+        // Looking for the other one reads all records, so it happens only once in a fraction of
+        // the age.
         let second = try await store.prune(retention, at: Sample.moment(7400), portion: 10)
         #expect(second.shadows == 0)
         let third = try await store.prune(retention, at: Sample.moment(7550), portion: 10)
