@@ -1,15 +1,15 @@
 package import RelayModel
 
-/// Values that tests need and do not care about.
+/// Default values for tests that do not depend on what they are.
 package enum Fixtures {
     /// A container in development.
     package static let container = ContainerKey(
         container: identifier("iCloud.com.example.Art"), environment: .development)
 
-    /// A moment.
+    /// A fixed moment.
     package static let moment = Timestamp(seconds: 1_700_000_000)
 
-    /// A validated identifier; `text` must be one.
+    /// Returns a validated identifier; `text` must be valid.
     package static func identifier<Identifier: ValidatedIdentifier>(
         _ text: String
     ) -> Identifier {
@@ -19,13 +19,13 @@ package enum Fixtures {
         return identifier
     }
 
-    /// A device token that follows from a number.
+    /// Returns a device token with the hexadecimal digits of a number.
     package static func token(_ number: Int) -> DeviceToken {
         let digits = String(number, radix: 16)
         return identifier(String(repeating: "0", count: 64 - digits.count) + digits)
     }
 
-    /// A device of `owner`.
+    /// Returns a device of `owner`.
     package static func device(
         _ name: String, of owner: String = "alice", token number: Int = 1,
         in container: ContainerKey = container
@@ -35,7 +35,7 @@ package enum Fixtures {
             gatewayEnvironment: .development, token: token(number))
     }
 
-    /// A query subscription of `owner` on `recordType`.
+    /// Returns a query subscription of `owner` on `recordType`.
     package static func subscription(
         _ id: String, of owner: String = "alice", on recordType: String = "Artwork",
         where canonical: String = "TRUEPREDICATE", firesOn: FiresOn = .all,
@@ -50,7 +50,7 @@ package enum Fixtures {
             firesOn: firesOn)
     }
 
-    /// A change of a record in the public database.
+    /// Returns a change of a record in the public database.
     package static func change(
         _ operation: ChangeOperation = .create, of recordType: String = "Artwork",
         _ name: String = "a1", fields: RecordFields = [:]
@@ -65,7 +65,7 @@ package enum Fixtures {
         return change
     }
 
-    /// A delivery owed at an ordinal.
+    /// Returns a delivery that the change at `position` owes, with `offset` in its fan-out.
     package static func delivery(
         at position: UInt64, _ offset: UInt32 = 0, device name: String = "phone",
         expiration: Timestamp? = nil, badge: Int64? = nil

@@ -1,12 +1,13 @@
 import Foundation
 package import RelayModel
 
-/// The stored forms as they were ever written: bytes in files of users, which every version reads.
+/// Every form in which values were ever stored, which all later versions must read.
 ///
-/// Each line of `Golden/storedForms.txt` is a name, a tab, and the text. A line is never changed;
-/// what is written differently one day gets a line of its own, and the old one is still read.
+/// Each line of `Golden/storedForms.txt` is a name, a tab, and the text. A line is never changed.
+/// When a form changes, the new form gets a line of its own, and the old one must still be
+/// readable.
 package enum GoldenForms {
-    /// The texts by their names.
+    /// Reads the stored texts by their names.
     package static func texts() throws -> [String: String] {
         let file = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "Golden/storedForms.txt")
@@ -23,7 +24,7 @@ package enum GoldenForms {
         return zone
     }
 
-    /// The changes of the file.
+    /// The changes of the file by name.
     package static var changes: [String: RecordChange] {
         var plain = Sample.change("a", .create)
         plain.after = RecordImage(["artist": .string("Ann \"A\""), "year": .integer(1907)])
@@ -51,7 +52,7 @@ package enum GoldenForms {
         let deletion = RecordChange(
             .delete, of: Sample.identifier("Artwork"),
             RecordID(recordName: Sample.identifier("c")))
-        // The relay kept something else than the source says.
+        // The source told another state than the relay keeps.
         var differing = Sample.change("d", .update)
         differing.after = RecordImage(["size": .integer(2)])
         differing.kept = KeptState(
@@ -63,7 +64,7 @@ package enum GoldenForms {
         ]
     }
 
-    /// The subscriptions of the file, all of one owner.
+    /// The subscriptions of the file by name, all of one owner.
     package static var subscriptions: [String: Subscription] {
         let owner = Sample.owner("ann")
         let arguments = Sample.subscription("with-arguments", artist: "artist-1", of: owner)

@@ -1,17 +1,17 @@
 package import Logging
 import Synchronization
 
-/// Keeps what is logged, a line for each event of the level `info` and above.
+/// Records log events of the level `info` and above as one line each.
 package final class LogBook: Sendable {
     private let kept = Mutex<[String]>([])
     private let line: @Sendable (LogEvent) -> String
 
-    /// Keeps of each event what `line` makes of it.
+    /// Creates a book that records `line` of each event.
     package init(_ line: @escaping @Sendable (LogEvent) -> String) {
         self.line = line
     }
 
-    /// Keeps of each event its level, its message, and its metadata by name.
+    /// Creates a book that records the level, the message, and the metadata by name.
     package convenience init() {
         self.init { event in
             let details = (event.metadata ?? [:]).sorted { $0.key < $1.key }
@@ -20,7 +20,7 @@ package final class LogBook: Sendable {
         }
     }
 
-    /// What was logged so far.
+    /// The lines that were logged so far.
     package var lines: [String] { kept.withLock { $0 } }
 
     /// A logger that writes into this book.

@@ -1,6 +1,6 @@
 package import Logging
 
 extension Logger {
-    /// A logger of whose lines nothing is kept.
+    /// A logger that discards everything.
     package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -1,16 +1,16 @@
 import Foundation
 
-/// A port of the loopback interface whose connections are served by a function, each on a thread of
-/// its own.
+/// A listening port of the loopback interface that serves each connection on a thread of its own.
 package final class LoopbackPort: Sendable {
-    /// No port is free.
+    /// An error: no port could be bound.
     package struct NoneFree: Error {}
 
-    /// The number of the port.
+    /// The port number.
     package let number: Int
     private let descriptor: Int32
 
-    /// Takes connections; each is closed once `serve` returns.
+    /// Creates a port that calls `serve` with the descriptor of each connection, and closes it
+    /// afterwards.
     package init(_ serve: @escaping @Sendable (Int32) -> Void) throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -39,7 +39,7 @@ package final class LoopbackPort: Sendable {
         }
     }
 
-    /// Ends it: whoever waits for a connection is told.
+    /// Stops listening, which ends the thread that waits for connections.
     deinit {
         shutdown(descriptor, Int32(SHUT_RDWR))
         close(descriptor)

@@ -1,12 +1,14 @@
 import Foundation
 
-/// A place in memory, where a sync costs nothing.
+/// A folder in memory, where a sync costs nothing.
 enum MemoryFolder {
-    /// Less than this leaves no room for a server and some hundred stores.
+    /// The room in bytes that a server and some hundred stores need.
     private static let leastRoom: UInt64 = 1 << 30
 
-    /// Where it is; `nil` where the system has none, or it has little room left, as in a container
-    /// that was given 64 MB of it.
+    /// The folder's path.
+    ///
+    /// It is `nil` where the system has no such folder or too little room in it, as in a container
+    /// whose `/dev/shm` has 64 MB.
     static var path: String? {
         let path = "/dev/shm"
         var answer = statvfs()

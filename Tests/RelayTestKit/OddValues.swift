@@ -1,14 +1,14 @@
-/// Values that a stranger would send to see what breaks: deep ones, odd numbers, odd texts.
+/// Random values that often break parsers: deep nesting, odd numbers, odd texts.
 package struct OddValues {
-    /// Where the drawing comes from.
+    /// The source of randomness.
     package var generator: SeededGenerator
 
-    /// Draws from the sequence of `seed`.
+    /// Creates a sequence that follows from `seed`.
     package init(seed: UInt64) {
         generator = SeededGenerator(seed: seed)
     }
 
-    /// JSON texts of scalars: those that JSON can say, and those that only look like it.
+    /// JSON texts of scalars: valid ones, and some that only look valid.
     private static let scalars = [
         "null", "true", "false", "0", "-0", "-0.0", "1", "1.0", "-1", "9223372036854775807",
         "-9223372036854775808", "9223372036854775808", "-9223372036854775809",
@@ -24,13 +24,14 @@ package struct OddValues {
         #"{"value":1,"type":"INT64"}"#, #"{"recordName":"r"}"#, #"{"latitude":1,"longitude":2}"#,
     ]
 
-    /// What stands around a value, one level each as it comes in.
+    /// Openings and closings that wrap a value into one more level.
     private static let frames = [
         ("[", "]"), ("[1,", "]"), (#"{"a":"#, "}"), (#"{"é":"#, "}"), (#"{"$set":["#, "]}"),
         (#"{"$map":{"$m":"#, "}}"), (#"{"\u0000":"#, "}"), ("[[", "],0]"),
     ]
 
-    /// The JSON text of a value; one in four is about as deep as anything may be.
+    /// Returns the JSON text of a value, which in one case of four is nested about as deep as
+    /// allowed.
     package mutating func json() -> String {
         var text = Self.scalars.randomElement(using: &generator) ?? "0"
         if generator.chance(10) {
@@ -51,7 +52,7 @@ package struct OddValues {
         return left + text + right
     }
 
-    /// A field's name, seldom a plain one.
+    /// Returns the name of a field, seldom a plain one.
     package mutating func name() -> String {
         let names = ["f", "$f", "", "a.b", "\u{e9}", "e\u{301}", "full", "$date", "___x", "a b"]
         guard !generator.chance(5) else {

@@ -1,7 +1,7 @@
 extension Duration {
-    /// How long a test waits for what must come.
+    /// The time limit of a test that waits for something.
     ///
-    /// Every test may have to share its processors with all others and a slow machine: only what
-    /// never comes is late.
+    /// It is generous, because a test may share a slow machine's processors with all others. Only
+    /// a wait for something that never comes should reach it.
     package static let patience = Duration.seconds(300)
 }

@@ -1,10 +1,12 @@
 import Foundation
 import Synchronization
 
-/// A real server, in a folder of its own; it ends with the test process.
+/// A real PostgreSQL server in a folder of its own, which ends with the test process.
 package final class PostgresServer: Sendable {
-    /// Where the programs are: those that the environment names, or else the newest that Debian has
-    /// installed; `nil` where there are none.
+    /// The folder of the server's programs.
+    ///
+    /// It is named by the environment variable `BELFRY_POSTGRESQL`, or else is that of the newest
+    /// version that Debian's packages have installed. It is `nil` if there is none.
     package static let programs: String? = {
         if let named = ProcessInfo.processInfo.environment["BELFRY_POSTGRESQL"] { return named }
         let top = "/usr/lib/postgresql"
@@ -15,43 +17,48 @@ package final class PostgresServer: Sendable {
 
     package static let isInstalled = programs != nil
 
-    /// Whether it was built with TLS, which not everybody's is.
+    /// Whether the server was built with TLS; some builds are without.
     package static let speaksTLS =
         programs.flatMap { programs in
             try? run([programs + "/pg_config", "--configure"]).contains("ssl")
         } ?? false
 
-    /// The server that most tests of following share.
+    /// Returns the server that most tests of following share.
     package static func shared() throws -> PostgresServer { try sharedResult.get() }
     private static let sharedResult = Result {
         try PostgresServer(["wal_level=logical", "max_wal_senders=40", "max_replication_slots=80"])
     }
 
-    /// The server on which stores are, with the settings that they demand.
+    /// Returns the server for stores, with the settings that stores demand.
     package static func ofStores() throws -> PostgresServer { try storesResult.get() }
     private static let storesResult = Result {
         try PostgresServer(["fsync=on", "max_connections=300", "shared_buffers=64MB"])
     }
 
-    /// A server that has no logical log.
+    /// Returns a server without logical replication.
     package static func plain() throws -> PostgresServer { try plainResult.get() }
     private static let plainResult = Result { try PostgresServer([]) }
 
-    /// Where its socket is.
+    /// The folder of the server and its socket.
     package let folder: String
     private let port: Int
     private let names = Mutex(0)
-    /// Closed when this process ends, however it ends: whoever reads it ends the server.
+    /// The standard input of the shell that watches over the server.
+    ///
+    /// It closes when this process ends, in whatever way, and then the shell stops the server.
     private let life = Pipe()
 
-    /// Starts a server, which only its socket and 127.0.0.1 reach; the latter asks for passwords.
+    /// Starts a server that listens on its socket, and on the loopback interface if the settings
+    /// say so.
+    ///
+    /// Connections over TCP need a password.
     ///
     /// - Parameters:
-    ///   - settings: beside those of every test server.
-    ///   - port: on the loopback interface, where the settings have it listen there.
-    ///   - original: the server that it is a standby of.
-    ///   - prepare: puts files into its folder before it starts.
-    /// - Throws: ``PostgresTestFailure`` if it does not start.
+    ///   - settings: Settings in addition to those of every test server.
+    ///   - port: The port number, which also names the socket.
+    ///   - original: The server of which this one is a standby.
+    ///   - prepare: Called with the folder before the server starts, to put files into it.
+    /// - Throws: ``PostgresTestFailure`` if the server does not start.
     package init(
         _ settings: [String], port: Int = 5432, copyOf original: PostgresServer? = nil,
         prepare: (_ folder: String) throws -> Void = { _ in }
@@ -85,8 +92,9 @@ package final class PostgresServer: Sendable {
             .map { "-c \($0)" }.joined(separator: " ")
         let control = (user + [programs + "/pg_ctl", "-D", folder + "/data"])
             .joined(separator: " ")
-        // Who starts it also ends it. It is no child that is waited for: that would wait for the
-        // server, which inherits what tells of a child's end.
+        // The same shell starts and ends the server. Nobody waits for the shell with
+        // `waitUntilExit`: the server inherits the descriptor that reports the end, so the wait
+        // would last as long as the server.
         let keeper = Process()
         keeper.executableURL = URL(filePath: "/bin/sh")
         keeper.arguments = [
@@ -109,10 +117,10 @@ package final class PostgresServer: Sendable {
         }
     }
 
-    /// Ends the server, as a machine that fails does.
+    /// Ends the server at once, as a machine does that fails.
     package func end() { try? life.fileHandleForWriting.close() }
 
-    /// Makes a database, and returns its name, which also names its slot and publication.
+    /// Makes a database, and returns its name, which is also that of its slot and publication.
     package func database(_ sql: String = "") throws -> String {
         let number = names.withLock { names in
             names += 1
@@ -124,12 +132,12 @@ package final class PostgresServer: Sendable {
         return name
     }
 
-    /// Where the server is for whoever connects as `role`.
+    /// Returns the connection string for `role`.
     package func url(_ database: String = "postgres", role: String = "postgres") -> String {
         "host=\(folder) user=\(role) dbname=\(database)"
     }
 
-    /// A name that no other schema of this server has.
+    /// Returns a schema name that is not in use on this server.
     package func schemaName() -> String {
         let number = names.withLock { names in
             names += 1
@@ -138,7 +146,7 @@ package final class PostgresServer: Sendable {
         return "s\(number)"
     }
 
-    /// Runs SQL, and returns what it prints.
+    /// Runs SQL with `psql`, and returns its output.
     @discardableResult
     package func sql(_ text: String, in database: String = "postgres") throws -> String {
         try Self.run([
@@ -147,7 +155,7 @@ package final class PostgresServer: Sendable {
         ])
     }
 
-    /// Asks until the answer is `answer`; others, by whom it may become so, go on meanwhile.
+    /// Repeats a query until its answer is `answer`, and lets other tasks run in between.
     package func wait(
         for answer: String, of question: String, in database: String = "postgres"
     ) async throws {

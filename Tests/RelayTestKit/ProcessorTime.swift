@@ -1,9 +1,9 @@
 import Foundation
 
 extension Duration {
-    /// The processor time that `work` takes on this thread.
+    /// Measures the processor time that `work` takes on this thread.
     ///
-    /// Unlike a clock it does not count what other tests do meanwhile.
+    /// Unlike the time of a clock it is not affected by other tests that run meanwhile.
     package static func processorTime(_ work: () throws -> Void) rethrows -> Duration {
         let began = ownProcessorTime
         try work()

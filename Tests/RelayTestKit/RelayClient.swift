@@ -3,33 +3,33 @@ import NIOCore
 import NIOHTTP1
 package import RelayModel
 
-/// Calls a running relay over HTTP, as clients, change sources and operators do.
+/// An HTTP client of a running relay, for the calls of clients, change sources and operators.
 package struct RelayClient: Sendable {
-    /// The token of the administrative surface.
+    /// The token of the operator's listener.
     package static let adminToken = "admin-token-of-the-tests"
 
-    /// How long an answer may take.
+    /// The read timeout.
     ///
-    /// Tests that compute for a minute without a pause share their threads with these calls, so
-    /// the shared client's 90 s without a byte are too few.
+    /// Tests that compute for a minute without suspending share their threads with these calls, so
+    /// the 90 s of the shared client are too short.
     private static let patience = TimeAmount.seconds(300)
 
     private static let http = HTTPClient(
         eventLoopGroupProvider: .singleton,
         configuration: HTTPClient.Configuration(timeout: .init(read: patience)))
 
-    /// Where clients and change sources are served.
+    /// The URL of the listener for clients and change sources.
     package var url: String
-    /// Where the operator is served.
+    /// The URL of the operator's listener.
     package var adminURL: String
 
-    /// Calls the relay whose listeners have these ports on the loopback interface.
+    /// Creates a client of the relay whose listeners have these ports on the loopback interface.
     package init(port: Int, adminPort: Int) {
         url = "http://127.0.0.1:\(port)"
         adminURL = "http://127.0.0.1:\(adminPort)"
     }
 
-    /// What the relay answered.
+    /// An answer of the relay.
     package struct Reply: Sendable {
         /// The HTTP status.
         package var status: Int
@@ -39,10 +39,10 @@ package struct RelayClient: Sendable {
         package var text: String
         /// The header `Retry-After`.
         package var retryAfter: String?
-        /// The user's token for the next request, if there is one.
+        /// The value of the renewed user token for the next request, if the answer has one.
         package var renewedToken: String?
 
-        /// A member of the body; a number steps into a list.
+        /// Looks up a member of the body; a number steps into a list.
         package subscript(path: String...) -> JSONValue? {
             json.value(at: path)
         }
@@ -64,7 +64,7 @@ package struct RelayClient: Sendable {
             ["Authorization": "Bearer \(Self.adminToken)"], body?.text)
     }
 
-    /// The same with a body that is not JSON.
+    /// Makes a call on the operator's listener with a body that is not JSON.
     package func administer(
         _ method: String, _ path: String, text: String
     ) async throws -> Reply {
@@ -90,7 +90,7 @@ package struct RelayClient: Sendable {
 }
 
 extension JSONValue {
-    /// What stands at a path of names and places.
+    /// Looks up the value at a path of member names and list indices.
     package func value(at path: [String]) -> JSONValue? {
         path.reduce(self) { value, step in
             switch value {

@@ -2,20 +2,20 @@ import Crypto
 import Foundation
 package import RelayModel
 
-/// A device of a user of a ``SampleContainer``; its token follows from its name.
+/// A device of a user of a ``SampleContainer``, whose token is made from its name.
 package struct SampleDevice: Sendable {
-    /// Its ID.
+    /// The device's ID.
     package let name: String
     /// The user's record name.
     package let owner: String
 
-    /// Those that every container begins with.
+    /// The devices that every container begins with.
     package static let usual = [
         SampleDevice(name: "phone", owner: "alice"), SampleDevice(name: "tablet", owner: "alice"),
         SampleDevice(name: "bobs", owner: "bob"),
     ]
 
-    /// Names a device of a user.
+    /// Creates a device of a user.
     package init(name: String, owner: String) {
         self.name = name
         self.owner = owner
@@ -27,7 +27,7 @@ package struct SampleDevice: Sendable {
         return digits + String(repeating: "0", count: 64 - digits.count)
     }
 
-    /// The name of the device that has `token`.
+    /// Returns the name of the device that has `token`.
     package static func name(of token: String) -> String? {
         guard let bytes = Hexadecimal.decode(token) else { return nil }
         return String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
@@ -41,16 +41,19 @@ package struct SampleContainer: Sendable {
 
     /// The container.
     package let key: ContainerKey
-    /// How it is reached; another port after the relay was started again.
+    /// The client that calls the relay; its ports change when the relay is started again.
     package var client: RelayClient
-    /// What clients send beside their user token.
+    /// The API token that clients send beside their user token.
     package let apiToken: String
 
-    /// The administrative path of everything of the container.
+    /// The path of the container's resources on the operator's listener.
     package var path: String { "containers/\(key.container)/\(key.environment.rawValue)" }
 
-    /// Sets a container up: credential, API token, and the source `database` of preset `belfry`;
-    /// `shard` is where it is to lie, if there are several.
+    /// Sets a container up with a credential, an API token, and the source `database` of preset
+    /// `belfry`.
+    ///
+    /// The parameter `shard` names the shard in which the container is created, if there are
+    /// several.
     package static func create(
         _ name: String = "iCloud.com.example.Art", in environment: String = "development",
         on client: RelayClient, for gateway: SampleGateway, shard: String? = nil
@@ -69,7 +72,8 @@ package struct SampleContainer: Sendable {
                 ], "userTokens": ["sharedSecret": .string(userSecret)],
             ]
         ).expect(201)
-        // Relays of other shards see it a moment later, on a busy machine after others have asked.
+        // The relays of other shards learn of the container later, which takes longer on a busy
+        // machine.
         if shard != nil {
             _ = try await Turns.yield {
                 try await client.administer("GET", path).status == 200
@@ -83,7 +87,7 @@ package struct SampleContainer: Sendable {
         return container
     }
 
-    /// Saves a change source that believes everybody.
+    /// Saves a change source without verification.
     package func set(source name: String, _ definition: JSONObject) async throws {
         var definition = definition
         definition["verification"] = ["scheme": "none"]
@@ -106,9 +110,7 @@ package struct SampleContainer: Sendable {
         ).expect(200)
     }
 
-    /// Saves subscriptions, all of which must be accepted.
-    ///
-    /// - Returns: The answer's entries.
+    /// Saves subscriptions, all of which must be accepted, and returns the answer.
     @discardableResult
     package func save(
         _ subscriptions: JSONValue..., as user: String = "alice", in database: String = "public"
@@ -123,7 +125,7 @@ package struct SampleContainer: Sendable {
         return reply
     }
 
-    /// The IDs of a user's subscriptions.
+    /// Returns the IDs of a user's subscriptions.
     package func subscriptionIDs(
         of user: String = "alice", in database: String = "public"
     ) async throws -> [String] {
@@ -144,7 +146,7 @@ package struct SampleContainer: Sendable {
             body: body?.text)
     }
 
-    /// Where a user's client makes a call.
+    /// Returns the request target of a call by a user's client.
     package func target(of action: String, as user: String, in database: String?) -> String {
         let module = database == nil ? "device" : "database"
         let place = database.map { "/\($0)" } ?? ""
@@ -152,7 +154,8 @@ package struct SampleContainer: Sendable {
             + "?ckAPIToken=\(apiToken)&ckWebAuthToken=\(Self.userToken(user))"
     }
 
-    /// A user token as the application's identity provider would issue it, good forever.
+    /// Returns a user token as the application's identity provider would issue it, valid until
+    /// 2099.
     package static func userToken(_ user: String) -> String {
         func part(_ bytes: [UInt8]) -> String {
             Base64.encode(bytes).replacing("+", with: "-").replacing("/", with: "_")
@@ -182,7 +185,7 @@ package struct SampleContainer: Sendable {
 }
 
 extension RelayClient.Reply {
-    /// The reply itself, if it has this status.
+    /// Returns the reply itself if it has this status.
     ///
     /// - Throws: ``UnexpectedReply`` otherwise.
     @discardableResult
@@ -192,9 +195,9 @@ extension RelayClient.Reply {
     }
 }
 
-/// The relay answered something else than the test takes for granted.
+/// An answer of the relay that the test did not expect.
 package struct UnexpectedReply: Error, CustomStringConvertible {
-    /// The answer.
+    /// The status and body of the answer.
     package let description: String
 
     package init(_ reply: RelayClient.Reply) {
@@ -204,7 +207,7 @@ package struct UnexpectedReply: Error, CustomStringConvertible {
 
 /// Subscriptions and changes as JSON.
 extension JSONValue {
-    /// A query subscription on artworks that shows an alert.
+    /// Returns a query subscription on artworks that shows an alert.
     package static func query(
         _ id: String, _ predicate: String? = nil, firesOn: [String] = ["create"],
         info: JSONObject = ["alertBody": "New"], adding members: JSONObject = [:]
@@ -219,7 +222,7 @@ extension JSONValue {
         return .object(object)
     }
 
-    /// A change of an artwork in the relay's own format.
+    /// Returns a change of an artwork in the relay's own format.
     package static func change(
         _ operation: String, _ name: String, _ fields: JSONObject = ["artist": "artist-1"],
         adding members: JSONObject = [:]

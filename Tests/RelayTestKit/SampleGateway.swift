@@ -3,28 +3,29 @@ package import Foundation
 package import GatewaySimulator
 package import RelayModel
 
-/// A simulated gateway that believes one signing key, with its certificate authority in a file.
+/// A simulated gateway that trusts one signing key, with its certificate authority in a file.
 package struct SampleGateway: Sendable {
     /// The team of the signing key.
     package static let teamID = "TEAM123456"
     /// The ID of the signing key.
     package static let keyID = "KEY1234567"
 
-    /// The gateway.
+    /// The simulated gateway.
     package let simulated: SimulatedGateway
     /// The key that containers sign with.
     private let signingKey: P256.Signing.PrivateKey
-    /// The file of the certificate authority.
+    /// The path of the certificate authority's file.
     package let caFile: String
 
     /// The key in PEM form.
     package var signingKeyPEM: String { signingKey.pemRepresentation }
 
-    /// Where relays connect to.
+    /// The URL to which relays connect.
     package var url: String { "https://127.0.0.1:\(simulated.port)" }
 
-    /// Starts a gateway that answers as `script` says, with the file of its certificate authority
-    /// in `directory`.
+    /// Starts a gateway that answers by `script`.
+    ///
+    /// It writes the file of its certificate authority into `directory`.
     package static func start(
         _ script: AnswerScript = AnswerScript(), in directory: URL, port: Int = 0,
         signingKey: P256.Signing.PrivateKey = P256.Signing.PrivateKey()
@@ -44,20 +45,22 @@ package struct SampleGateway: Sendable {
             caFile: configuration.caFile ?? "")
     }
 
-    /// Starts a gateway in the place of this one, which must have stopped.
+    /// Starts a gateway on the port of this one, which must have stopped.
     package func startAgain(_ script: AnswerScript = AnswerScript()) async throws -> SampleGateway {
         try await Self.start(
             script, in: URL(filePath: caFile).deletingLastPathComponent(), port: simulated.port,
             signingKey: signingKey)
     }
 
-    /// The settings of a relay that pushes here.
+    /// The command-line settings of a relay that pushes to this gateway.
     package var settings: [String: String] {
         ["--apns-url": url, "--apns-ca-file": caFile]
     }
 
-    /// The pushes in order of arrival, each in one line: `device: subscription operation record`,
-    /// and the status if it was refused.
+    /// The pushes in order of arrival, one line each.
+    ///
+    /// A line reads `device: subscription operation record`, and has the status at its end if the
+    /// push was refused.
     package var arrivals: [String] { simulated.pushes.map { $0.line } }
 }
 
@@ -70,7 +73,7 @@ extension ReceivedPush {
     /// The name of the device, if it is one of a ``SampleContainer``.
     package var deviceName: String { SampleDevice.name(of: deviceToken) ?? deviceToken }
 
-    /// What people need of it in one line.
+    /// A readable line for the push.
     package var line: String {
         var words = ["\(deviceName):"]
         for body in ["qry", "fet", "met"] {

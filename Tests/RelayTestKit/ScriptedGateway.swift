@@ -3,7 +3,7 @@ package import Gateway
 import RelayModel
 import Synchronization
 
-/// A push gateway that answers what a test says, on a thread of its own.
+/// A push gateway that answers by a test's script, on a thread of its own.
 package final class ScriptedGateway: PushGateway {
     /// The answer to the `attempt`-th request for a delivery, from 1; `nil` answers nothing until
     /// ``answer(_:_:)`` does.
@@ -15,7 +15,7 @@ package final class ScriptedGateway: PushGateway {
         var attempts: [DeliveryID: Int] = [:]
         var unanswered: [UInt64] = []
         var answerCount = 0
-        /// Answers that are on their way.
+        /// The number of answers that are being handed to the sink.
         var answering = 0
         var isClosed = false
     }
@@ -33,19 +33,19 @@ package final class ScriptedGateway: PushGateway {
         state = Mutex(State(script: script))
     }
 
-    /// Everything that was sent, in order.
+    /// All requests that were sent, in order.
     package var requests: [PushRequest] { state.withLock { $0.requests } }
 
-    /// Answers that were handed over.
+    /// The number of answers that were handed to the sink.
     package var answerCount: Int { state.withLock { $0.answerCount } }
 
-    /// Whether no answer is on its way.
+    /// Whether no answer is being handed to the sink.
     package var isIdle: Bool { state.withLock { $0.answering == 0 } }
 
-    /// The tickets that wait for an answer, in order.
+    /// The tickets that the script left unanswered, in order.
     package var unanswered: [UInt64] { state.withLock { $0.unanswered } }
 
-    /// Goes on with another script.
+    /// Replaces the script.
     package func follow(_ script: @escaping Script) {
         state.withLock { $0.script = script }
     }
@@ -74,7 +74,7 @@ package final class ScriptedGateway: PushGateway {
 
     // MARK: What the worker asks for
 
-    /// Notes the requests, and answers as the script says.
+    /// Records the requests, and answers as the script says.
     package func send(_ requests: [PushRequest]) {
         let completions = state.withLock { state in
             requests.compactMap { request -> PushCompletion? in
@@ -94,7 +94,7 @@ package final class ScriptedGateway: PushGateway {
         complete(completions)
     }
 
-    /// Reports what waits for an answer as unknown.
+    /// Reports all unanswered requests as unknown.
     package func shutDown(within bound: Duration, silence: Duration) async {
         let open = state.withLock { state in
             state.isClosed = true

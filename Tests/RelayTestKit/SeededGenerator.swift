@@ -4,12 +4,12 @@ import Foundation
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Begins the sequence of `seed`.
+    /// Creates the sequence of `seed`.
     package init(seed: UInt64) {
         state = seed
     }
 
-    /// The next number.
+    /// Returns the next number.
     package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
@@ -18,18 +18,18 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// Says yes in `percent` of a hundred cases.
+    /// Returns true with a probability of `percent` in a hundred.
     package mutating func chance(_ percent: Int) -> Bool {
         Int.random(in: 0..<100, using: &self) < percent
     }
 }
 
-/// The seeds of random tests: always the same few, and one that CI sets to the commit.
+/// The seeds of random tests: a fixed few, and one that CI derives from the commit.
 package enum Seeds {
-    /// Seeds for a test that runs once for each.
+    /// The seeds; a random test runs once for each of them.
     ///
-    /// A failure names its seed; `BELFRY_SEED` (decimal, or hexadecimal digits of a commit) adds
-    /// one, or several with commas between them.
+    /// A failure names its seed. The environment variable `BELFRY_SEED` adds one, in decimal or as
+    /// hexadecimal digits of a commit, or several with commas between them.
     package static let all: [UInt64] = {
         var seeds: [UInt64] = [1, 2, 3, 5, 8]
         let more = ProcessInfo.processInfo.environment["BELFRY_SEED"] ?? ""

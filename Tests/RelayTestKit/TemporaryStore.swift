@@ -4,18 +4,20 @@ package import StorageSQL
 import StorageSQLite
 import Synchronization
 
-/// A store in a directory of its own, which goes when the process ends.
+/// A store in a directory of its own, which is removed when the process ends.
 ///
-/// Not when the fixture goes: the compiler may let go of a fixture while its store is in use.
+/// It is not removed when the fixture is released, because the compiler may release a fixture
+/// while its store is in use.
 package final class TemporaryStore: Sendable {
     /// The database file.
     package let path: String
 
-    /// Where a store's file is.
+    /// The kind of place of a store's file.
     package enum Place: Sendable {
-        /// Among the temporary files.
+        /// The directory of temporary files.
         case disk
-        /// In memory where the system has such a place, for tests whose crashes end no process.
+        /// Memory, where the system has such a folder, for tests whose simulated crashes end no
+        /// process.
         case memory
 
         var directory: URL {
@@ -24,7 +26,7 @@ package final class TemporaryStore: Sendable {
         }
     }
 
-    /// Makes an empty directory; nothing is opened yet.
+    /// Makes an empty directory without opening a store.
     package init(in place: Place = .disk) throws {
         let directory = place.directory
             .appending(path: "belfry-\(UUID().uuidString)", directoryHint: .isDirectory)
@@ -38,7 +40,7 @@ package final class TemporaryStore: Sendable {
         try RelayStore.open(path: path, settings: settings)
     }
 
-    /// Opens the store, and makes the container of the samples in it.
+    /// Opens the store, and saves the container of `Sample` in it.
     package func openReady(_ settings: StoreSettings = .forTests) async throws -> RelayStore {
         let store = try open(settings)
         try await store.save(
@@ -48,7 +50,7 @@ package final class TemporaryStore: Sendable {
 }
 
 extension StoreSettings {
-    /// The defaults, on whatever room the disk of a test machine has.
+    /// The defaults, but without a reserve of free disk space, which a test machine may not have.
     package static var forTests: StoreSettings {
         var settings = StoreSettings()
         settings.diskReserveBytes = 0

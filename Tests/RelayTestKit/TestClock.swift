@@ -3,20 +3,20 @@ import Synchronization
 
 /// A clock that stands still until a test moves it.
 ///
-/// Whoever sleeps on it wakes in the order of the deadlines. A lock, so that it may be read from
-/// any thread.
+/// Sleepers wake in the order of their deadlines. The clock is a class with a lock, so that any
+/// thread may read it.
 package final class TestClock: Clock, Sendable {
     /// A moment on the clock.
     package struct Instant: InstantProtocol {
         /// The time since the clock was made.
         package let offset: Duration
 
-        /// The instant after `duration`.
+        /// Returns the instant after `duration`.
         package func advanced(by duration: Duration) -> Instant {
             Instant(offset: offset + duration)
         }
 
-        /// The time to `other`.
+        /// Returns the time to `other`.
         package func duration(to other: Instant) -> Duration { other.offset - offset }
 
         /// Orders by time.
@@ -35,7 +35,8 @@ package final class TestClock: Clock, Sendable {
         var now = Instant(offset: .zero)
         var setBack = Duration.zero
         var nextID: UInt64 = 0
-        /// By deadline, the earliest first; those with the same one as they came.
+        /// The sleepers by deadline, the earliest first; those with equal deadlines in order of
+        /// arrival.
         var sleepers: [Sleeper] = []
     }
 
@@ -47,7 +48,7 @@ package final class TestClock: Clock, Sendable {
         self.epoch = epoch
     }
 
-    /// Where the clock stands.
+    /// The current instant.
     package var now: Instant { state.withLock { $0.now } }
 
     /// The smallest step.
@@ -58,12 +59,12 @@ package final class TestClock: Clock, Sendable {
         state.withLock { epoch.advanced(by: $0.now.offset - $0.setBack) }
     }
 
-    /// Sets the time of day back; waits go on as they were.
+    /// Sets the time of day back, without an effect on waits.
     package func setBack(by step: Duration) {
         state.withLock { $0.setBack += step }
     }
 
-    /// How many sleep.
+    /// The number of tasks that sleep.
     package var sleeperCount: Int { state.withLock { $0.sleepers.count } }
 
     /// Sleeps until a test has moved the clock to `deadline`.
@@ -95,7 +96,7 @@ package final class TestClock: Clock, Sendable {
         if let result { sleeper.continuation.resume(with: result) }
     }
 
-    /// Moves the clock, and wakes whoever slept until then, the earliest first.
+    /// Moves the clock, and wakes the sleepers whose deadline has come, the earliest first.
     package func advance(by duration: Duration) {
         let awake = state.withLock { state in
             state.now = state.now.advanced(by: duration)
@@ -109,14 +110,14 @@ package final class TestClock: Clock, Sendable {
 
     /// Moves the clock in steps until `condition` holds.
     ///
-    /// - Returns: Whether it came to hold before patience ended.
+    /// - Returns: Whether the condition held before `Duration.patience` ended.
     package func advance(
         by step: Duration, until condition: () async throws -> Bool
     ) async rethrows -> Bool {
         try await Turns.yield(until: condition) { advance(by: step) }
     }
 
-    /// Moves the clock in so many steps, and lets whoever woke go on after each.
+    /// Moves the clock `count` times, and lets the tasks that woke run after each step.
     package func advance(by step: Duration, times count: Int) async {
         for _ in 0..<count {
             advance(by: step)
@@ -125,11 +126,11 @@ package final class TestClock: Clock, Sendable {
     }
 }
 
-/// Lets other tasks run, without ever sleeping.
+/// Ways to let other tasks run without sleeping.
 package enum Turns {
-    /// Yields until `condition` holds, and does `between` in each turn.
+    /// Yields until `condition` holds, and calls `between` after each turn.
     ///
-    /// - Returns: Whether it came to hold before patience ended.
+    /// - Returns: Whether the condition held before `Duration.patience` ended.
     package static func yield(
         until condition: () async throws -> Bool, between: () -> Void = {}
     ) async rethrows -> Bool {
@@ -142,8 +143,9 @@ package enum Turns {
         return true
     }
 
-    /// Whether `condition` holds, and goes on holding while others get many turns: what is not to
-    /// happen has no moment to be waited for.
+    /// Returns whether `condition` holds and keeps holding while others get many turns.
+    ///
+    /// Use it for what must not happen: there is no event to wait for.
     package static func keeps(_ condition: () -> Bool) async -> Bool {
         for _ in 0..<100 {
             guard condition() else { return false }
@@ -152,7 +154,7 @@ package enum Turns {
         return condition()
     }
 
-    /// Gives others so many turns, where nothing can be seen by which to know that they took them.
+    /// Yields `count` times, for waits where nothing shows whether others have taken their turns.
     package static func pass(_ count: Int) async {
         for _ in 0..<count { await Task.yield() }
     }
