@@ -4,25 +4,30 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Which changes are set aside because a condition takes too many steps, by the log alone: those of
-/// a heavy record, where a dear condition is active.
+/// Predicts from the log alone which changes are set aside because a condition takes too many
+/// steps.
+///
+/// These are the changes of a heavy record while a dear condition is active.
 struct DearModel {
-    /// The steps that one change may take here: a dear condition takes more of a heavy record, and
-    /// all others together less of any.
+    /// The steps that one change may take in the simulation.
+    ///
+    /// A dear condition takes more steps for a heavy record. All other conditions together take
+    /// fewer for any record.
     static let mostSteps = 100_000
     static let condition = "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > 0"
     static let heavyField: FieldValue = .list((0..<100).map { .integer($0) })
 
-    /// The positions of changes that are to be set aside.
+    /// The positions of the changes that must be set aside.
     private(set) var setAside: Set<LogPosition> = []
     private var active: [ContainerKey: Set<UInt64>] = [:]
-    /// Changes that were set aside while this was the only dear condition.
+    /// How many changes were set aside while this subscription had the only dear condition, by
+    /// serial.
     private var alone: [UInt64: Int] = [:]
     private var owners: [UInt64: SubscriptionOwner] = [:]
     private var why: [LogPosition: String] = [:]
     private var read = LogPosition.start
 
-    /// Reads the log as far as `position`.
+    /// Reads the log up to `position`.
     mutating func read(_ store: RelayStore, upTo position: LogPosition) async throws {
         while read < position {
             let entries = try await store.entries(after: read, limit: 100)
@@ -56,7 +61,7 @@ struct DearModel {
         active[entry.container] = here
     }
 
-    /// What is wrong about what the store says, once all is settled.
+    /// Returns how the store differs from the prediction once everything is settled, or `nil`.
     func problem(in store: RelayStore) async throws -> String? {
         let stored = try await store.positionsSetAside(after: .start)
         if let wrong = stored.symmetricDifference(setAside).min() {

@@ -3,11 +3,11 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// How subscriptions must have fared, by what a follower that never crashed did to them.
+/// The expected health of subscriptions, computed from what a follower that never crashed reports.
 struct HealthModel {
     private var expected: [UInt64: SubscriptionHealth] = [:]
 
-    /// Learns what changes did, in the order of the log.
+    /// Adds the firings of changes, in the order of the log.
     mutating func add(_ notes: [FiringNote]) {
         for note in notes {
             for serial in note.fired {
@@ -28,8 +28,10 @@ struct HealthModel {
         }
     }
 
-    /// What the store tells otherwise of an active subscription, before its blocks are added up and
-    /// after; `nil` if nothing.
+    /// Returns how the store's health of an active subscription differs from the expected one, or
+    /// `nil`.
+    ///
+    /// It checks both before and after the firings are added up.
     func problem(in store: RelayStore) async throws -> String? {
         let (active, ends) = try await known(in: store)
         for isAddedUp in [false, true] {

@@ -4,21 +4,21 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Many lives, each from its own seed on a store of its own.
+/// Runs lives, each from its own seed on a store of its own.
 package enum Lives {
-    /// Steps of a life, before what is left is settled.
+    /// The number of random steps in a life, before the rest is settled.
     package static let steps = 150
 
-    /// Lives one life.
+    /// Runs one life.
     ///
-    /// - Throws: ``BrokenPromise``, or what the store throws.
+    /// - Throws: ``BrokenPromise``, or an error of the store.
     package static func live(seed: UInt64) async throws -> LifeTally {
         try await live(seed: seed, on: try await emptyStore())
     }
 
-    /// A closed store with nothing but its schema.
+    /// Creates a closed store with nothing but its schema.
     ///
-    /// Making that takes a third of the time of a life, so that lives begin on a copy.
+    /// Creating the schema takes a third of the time of a life, so every life begins on a copy.
     private static func emptyStore() async throws -> TemporaryStore {
         let home = try TemporaryStore(in: .memory)
         await (try home.open()).close()
@@ -30,11 +30,11 @@ package enum Lives {
     ) async throws -> LifeTally {
         let home = try TemporaryStore(in: .memory)
         defer {
-            // What remains is removed when the process ends.
+            // A directory that cannot be removed here is removed when the process ends.
             try? FileManager.default.removeItem(
                 at: URL(filePath: home.path).deletingLastPathComponent())
         }
-        // The file, and the witness that belongs to it.
+        // The copy needs the database file and its witness.
         for ending in ["", "-witness"] {
             try FileManager.default.copyItem(
                 atPath: empty.path + ending, toPath: home.path + ending)
@@ -53,16 +53,16 @@ package enum Lives {
         return tally
     }
 
-    /// Lives the life of every seed, some at a time, until all are over or five are broken.
+    /// Runs the life of every seed, several at a time, until all are over or five have broken a
+    /// promise.
     ///
     /// - Parameters:
-    ///   - seeds: Which lives.
+    ///   - seeds: The seeds of the lives.
     ///   - atOnce: How many lives run at a time.
-    ///   - withClients: Whether connected clients live along.
-    ///   - hear: Is told of each life that ended; never by two at a time.
-    /// - Returns: What happened in the lives that kept the promises, and the promises that were
-    ///   broken, by seed.
-    /// - Throws: What a store throws.
+    ///   - withClients: Whether connected clients take part.
+    ///   - hear: Called with the tally of each life that ended, never concurrently.
+    /// - Returns: The sum of the lives that kept the promises, and the broken promises, by seed.
+    /// - Throws: An error of a store.
     package static func live(
         _ seeds: Range<UInt64>, atOnce: Int, withClients: Bool = false,
         hear: (LifeTally) -> Void = { _ in }

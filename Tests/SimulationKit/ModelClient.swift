@@ -4,7 +4,7 @@ import RelayTestKit
 package import Storage
 package import Synchronization
 
-/// Writes records plainly.
+/// Writes records as plain JSON, for frames.
 package struct PlainForm: LiveWriting {
     package init() {}
 
@@ -21,44 +21,46 @@ package struct PlainForm: LiveWriting {
     package func name(of origin: ChangeOrigin) -> String? { origin.deviceID?.rawValue }
 }
 
-/// A client that believes what it is sent, and forgets nothing of it.
+/// A client that applies every frame it gets, and keeps the results.
 ///
-/// What it is told of a query counts once it is whole: with its result, or with `complete`. Of what
-/// has not become whole nothing is kept, and it goes on with each query from where that was whole.
+/// The frames of a query count once the query is whole: with its result, or with `complete`. The
+/// client discards the frames of a query that did not become whole, and resumes each query from
+/// the token at which it was last whole.
 package final class ModelClient: LiveHub {
     package struct State: Sendable {
         package var groups: Set<UInt32> = []
-        /// What is shown of each query by record name, as of the last `at`.
+        /// The records that each query shows, by record name, as of the last `at`.
         package var shown: [String: [String: JSONValue]] = [:]
         package var changes: [String: [Int64]] = [:]
         package var names: [Int64: [String]] = [:]
         package var fingerprints: [String: String] = [:]
-        /// The token as of which each query was whole last.
+        /// The token at which each query was last whole.
         package var since: [String: String] = [:]
         package var resets: [String] = []
-        /// What of changes was said to be missing: from beyond the first to the second.
+        /// The gaps that each query of changes reported, from after the first position up to the
+        /// second.
         package var gaps: [String: [ClosedRange<Int64>]] = [:]
         package var gone: [String] = []
         package var isComplete = false
-        /// How much of its sets it was told that it has been told.
+        /// Each progress that was reported while a set was sent.
         package var progress: [Double] = []
-        /// How many changes were told up to each `at`.
+        /// The number of changes that had come at each `at`.
         package var ends: [Int] = []
         /// Frames that wait for their `at`.
         var open: [JSONObject] = []
-        /// The marks of queries that are not whole.
+        /// The fingerprints of queries that are not whole yet.
         var prints: [String: String] = [:]
-        /// What each query was told that is not whole.
+        /// The frames of each query that is not whole yet.
         var pending: [String: [JSONObject]] = [:]
-        /// The queries that are whole, so that each `at` keeps them so.
+        /// The queries that are whole, and stay so at each `at`.
         var live: Set<String> = []
-        /// Those that the next `at` makes whole, because their result has come.
+        /// The queries whose result has come completely, and which the next `at` makes whole.
         var begun: Set<String> = []
-        /// Those of whose result there is more to come.
+        /// The queries of whose result more is to come.
         var partial: Set<String> = []
-        /// The version that was declared last.
+        /// The version of the set that was declared last.
         package var version: Int64 = 0
-        /// Which of its connections this is.
+        /// The number of the current connection, counted from 0.
         var connection = 0
     }
 
@@ -72,8 +74,10 @@ package final class ModelClient: LiveHub {
         self.reader = reader
     }
 
-    /// A connection of the client's: what comes over it once the client has left is not heard, as
-    /// of a relay that was killed.
+    /// Returns a hub for a connection of the client.
+    ///
+    /// The client ignores what arrives over it after the client has left, as if the relay were
+    /// killed.
     package func connection() -> any LiveHub {
         Connection(of: self, state.withLock { $0.connection })
     }
@@ -113,7 +117,7 @@ package final class ModelClient: LiveHub {
         for waiter in ready { waiter.resume() }
     }
 
-    /// Hears what one command says; says whether something was closed.
+    /// Applies one command; returns whether an `at` closed anything.
     private func hear(_ command: LiveCommand, _ state: inout State) -> Bool {
         var frames: [LiveFrame] = []
         switch command {
@@ -146,7 +150,7 @@ package final class ModelClient: LiveHub {
         state.ends.append(state.changes.values.reduce(0) { $0 + $1.count })
     }
 
-    /// Applies what a query was told, if it is whole.
+    /// Applies the pending frames of a query, if it is whole.
     private static func close(_ name: String, _ token: String, _ state: inout State) {
         let isWhole = state.live.contains(name) || state.begun.contains(name) || state.isComplete
         guard isWhole, !state.partial.contains(name) else { return }
@@ -158,7 +162,7 @@ package final class ModelClient: LiveHub {
         state.fingerprints[name] = state.prints[name]
     }
 
-    /// Forgets what belongs to a connection: what is not whole comes again.
+    /// Discards the state of the current connection; a query that is not whole is sent again.
     package func leave() {
         state.withLock { state in
             state.connection += 1
@@ -169,12 +173,13 @@ package final class ModelClient: LiveHub {
         }
     }
 
-    /// Returns once `fits` holds after some `at`.
+    /// Suspends until `fits` holds after an `at`.
     package func wait(until fits: @Sendable (State) -> Bool) async {
         while !state.withLock({ fits($0) }) {
             await withCheckedContinuation { continuation in
                 waiters.withLock { $0.append(continuation) }
-                // What came between is not waited for.
+                // The state may fit already: a command may have come before the continuation was
+                // stored.
                 guard state.withLock({ fits($0) }) else { return }
                 let ready = waiters.withLock { waiters in
                     defer { waiters = [] }
@@ -185,7 +190,7 @@ package final class ModelClient: LiveHub {
         }
     }
 
-    /// Takes a frame up to which everything has come.
+    /// Takes one frame of a step that an `at` has closed.
     private static func take(_ frame: JSONObject, _ state: inout State) {
         switch text(frame["type"]) {
         case "state": takeState(frame, &state)
@@ -207,7 +212,7 @@ package final class ModelClient: LiveHub {
             for case .integer(let group) in array(frame["groups"]) {
                 for name in state.names[group] ?? [] {
                     state.pending[name, default: []].append(frame)
-                    // What is not of changes begins with a result.
+                    // A query of records begins with a result; only one of changes has a `from`.
                     guard frame["from"] == nil else { continue }
                     state.live.remove(name)
                     state.begun.remove(name)
@@ -216,7 +221,7 @@ package final class ModelClient: LiveHub {
         case "gone":
             let id = text(frame["id"])
             state.gone.append(id)
-            // What it was told last is where it goes on when it is declared again.
+            // The query keeps its token, and resumes from it when it is declared again.
             for group in state.names.keys { state.names[group]?.removeAll { $0 == id } }
             state.live.remove(id)
             state.begun.remove(id)
@@ -279,7 +284,7 @@ package final class ModelClient: LiveHub {
 }
 
 extension LiveEngine {
-    /// Declares queries for a model client, from where it stands.
+    /// Declares queries for a model client, from the tokens that it has.
     package func declare(
         _ queries: [String: LiveQuery], version: Int64, by client: ModelClient,
         grant: ReadGrant = .world

@@ -2,7 +2,7 @@ import Fanout
 import RelayTestKit
 import Synchronization
 
-/// Judges changes beside the log when chance says so: the same every time for a seed.
+/// Judges changes beside the log when chance says so, in the same way each time for a seed.
 final class SeededJudge: SideJudge {
     private struct State {
         var generator: SeededGenerator
@@ -36,6 +36,6 @@ final class SeededJudge: SideJudge {
         }
     }
 
-    /// Whoever waits asks again.
+    /// Returns at once; the caller asks again.
     func wait() async {}
 }

@@ -6,16 +6,17 @@ import StorageSQL
 import StorageSQLite
 import Synchronization
 
-/// Connected clients of the relay, as they live: they come, are cut off, lose the relay, and come
-/// back, while records of a type of their own change.
+/// Connected clients of the relay: they connect, are cut off, lose the relay, and come back, while
+/// records of a type of their own change.
 ///
-/// At every look a client's results are "judge all, sort all, cut" of what the store keeps, and its
-/// changes are those that the log has, each once. It begins anew, and is told of a gap, only where
-/// the log was pruned while it was away, or had not been told all. Some are cut off, and lose the
-/// relay, before they have been told all, while records change.
+/// Whenever the simulation checks, a client's results must equal "judge all, sort all, cut" over
+/// the records of the store, and its changes must be those of the log, each once. A client may
+/// begin anew and be told of a gap only if the log was pruned while it was away or before it had
+/// been told everything. Some clients are cut off, and lose the relay, before they have been told
+/// everything.
 ///
-/// What happens is drawn; how far the engine is by then is not, so that a life is not wholly the
-/// same again. Nothing that is checked depends on it.
+/// The events are drawn from the seed. How far the engine has come by then is not, so a life does
+/// not repeat exactly. No check depends on it.
 struct SimulatedAudience {
     private static let type: RecordType = Fixtures.identifier("Painting")
     private static let place = RecordPlace(
@@ -33,11 +34,11 @@ struct SimulatedAudience {
     private let clients: [ModelClient]
     private var versions: [Int64]
     private var isConnected: [Bool]
-    /// The log's head when each client's changes began.
+    /// The head of the log when each client's changes began.
     private var beginnings: [LogPosition?]
-    /// Whether the log was pruned while a client was away, or had not been told all.
+    /// Whether the log was pruned while a client was away or before it had been told everything.
     private var mayReset: [Bool]
-    /// The changes that fit, as the log has them; and how far it was read.
+    /// The positions of changes that fit the query, and the position up to which the log was read.
     private var fitting: [LogPosition] = []
     private var read = LogPosition.start
     private var lives: UInt64 = 0
@@ -83,9 +84,9 @@ struct SimulatedAudience {
 
     // MARK: What happens
 
-    /// Something happens, or nothing.
+    /// Lets a random event happen, or none.
     ///
-    /// - Returns: What breaks a promise, if anything does.
+    /// - Returns: A sentence about a broken promise, or `nil`.
     mutating func act(at now: Timestamp) async throws -> String? {
         switch Int.random(in: 0..<20, using: &generator) {
         case 0..<3: try await edit(at: now)
@@ -98,7 +99,7 @@ struct SimulatedAudience {
         return nil
     }
 
-    /// Clients of the relay's own change some records in one request.
+    /// Clients of the relay itself change some records in one request.
     private mutating func edit(at now: Timestamp) async throws {
         let edits = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
             let isDeletion = generator.chance(25)
@@ -115,9 +116,10 @@ struct SimulatedAudience {
             at: now)
     }
 
-    /// A source posts a change, which says nothing of what was before and may have missed some.
+    /// Posts a change of a source, which has no state before the change, and may have missed
+    /// changes.
     private mutating func post(at now: Timestamp) async throws {
-        // Until a client has written one nothing is known of the type.
+        // The relay knows nothing of the type until a client has written a record of it.
         guard try await !kept().isEmpty else { return }
         let operation = ChangeOperation.allCases[Int.random(in: 0..<3, using: &generator)]
         var change = RecordChange(operation, of: Self.type, RecordID(recordName: name()))
@@ -135,7 +137,7 @@ struct SimulatedAudience {
         ["price": .integer(.random(in: 0..<12, using: &generator))]
     }
 
-    /// A client loses its connection.
+    /// Cuts a client off.
     private mutating func cut(_ index: Int) async {
         guard isConnected[index] else { return }
         isConnected[index] = false
@@ -143,14 +145,15 @@ struct SimulatedAudience {
         await engine.disconnect(clients[index].number)
     }
 
-    /// A client comes, or comes back; what happens next may happen before it has been told all.
+    /// Connects a client, without waiting until it has been told everything.
     private mutating func come(_ index: Int) async throws {
         guard !isConnected[index] else { return }
         isConnected[index] = true
         versions[index] += 1
         let client = clients[index]
         try await engine.reachHead()
-        // What came of changes before they were whole is not kept, and does not come again.
+        // A client discards changes that came before the query was whole, and does not get them
+        // again.
         if client.state.withLock({ $0.since["changes"] }) == nil {
             beginnings[index] = try await store.head()
         }
@@ -159,9 +162,9 @@ struct SimulatedAudience {
         try await engine.declare(Self.queries, version: versions[index], by: client)
     }
 
-    /// The relay dies, and with it all that it knew of its clients; some are back at once.
+    /// Loses the relay with all that it knew of its clients; some clients reconnect at once.
     mutating func crash() async throws -> String? {
-        // What it still does, nobody hears.
+        // The old engine's commands reach no client any more.
         following.cancel()
         lives += 1
         for index in clients.indices {
@@ -176,7 +179,7 @@ struct SimulatedAudience {
         return try await look()
     }
 
-    /// The log is to be pruned: what is there until now is read, by the engine too.
+    /// Reads the log, by the engine too, before it is pruned.
     mutating func prepareForPruning() async throws {
         try await learn()
         try await engine.reachHead()
@@ -186,7 +189,7 @@ struct SimulatedAudience {
         }
     }
 
-    /// Everybody comes, and sees everything.
+    /// Connects all clients, and checks what they show.
     mutating func end() async throws -> String? {
         for index in clients.indices { try await come(index) }
         let sentence = try await look()
@@ -241,7 +244,8 @@ struct SimulatedAudience {
         return nil
     }
 
-    /// Judge all, sort all, cut.
+    /// Computes the expected result of a query: judges all records, sorts them, and cuts at the
+    /// limit.
     private static func shown(
         _ id: String, of records: [String: RecordFields]
     ) -> [String: JSONValue] {
@@ -263,7 +267,7 @@ struct SimulatedAudience {
         ) { first, _ in first }
     }
 
-    /// The records that the store keeps.
+    /// Reads the records that the store keeps.
     private func kept() async throws -> [String: RecordFields] {
         var cursor: RecordID?
         var all: [String: RecordFields] = [:]
@@ -280,7 +284,7 @@ struct SimulatedAudience {
         return all
     }
 
-    /// Reads which changes fit from the log, before it is pruned.
+    /// Reads from the log which changes fit, before it is pruned.
     private mutating func learn() async throws {
         while true {
             let entries = try await store.followedEntries(after: read, limit: 100)

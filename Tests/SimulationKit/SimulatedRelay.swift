@@ -8,21 +8,21 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// The volatile half of a relay: what a crash takes away.
+/// The volatile half of a relay, which a crash takes away.
 ///
-/// The follower, the range worker, the tracker and the judge are the real ones; the shells around
-/// them, which wait and call, are replaced by the simulation's choice of what happens next.
+/// The follower, the range worker, the tracker and the judge are the real ones. The shells around
+/// them, which wait and call out, are replaced: the simulation chooses what happens next.
 struct SimulatedRelay {
     private struct Idle: Error {}
 
-    /// What was handed over and waits for room.
+    /// Batches that were handed over and wait for room.
     private actor Queue {
         var batches: [OwedBatch] = []
         var ranges: [RangeBatch] = []
         let head: LogPosition
-        /// How far the log was read: beyond the head where reading it appended something.
+        /// How far the log was read: past the head if reading itself has appended an entry.
         private(set) var finished = LogPosition.start
-        /// How many changes are judged beside the log.
+        /// The number of changes that are being judged beside the log.
         private var putOff = 0
 
         init(head: LogPosition) {
@@ -48,9 +48,9 @@ struct SimulatedRelay {
     let store: RelayStore
     private let window: Int
     var tracker: DeliveryTracker
-    /// What was held back last, and when.
+    /// The deliveries that were held back, and the moment when each was last held.
     private(set) var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
-    /// What the gateway has and has not answered.
+    /// The attempts that the gateway has not answered.
     var open: [(ticket: DeliveryTracker.Ticket, delivery: OwedDelivery, attempts: UInt16)] = []
     private var batches: [OwedBatch] = []
     private var ranges: [RangeBatch] = []
@@ -59,18 +59,20 @@ struct SimulatedRelay {
     private let badges = BadgeCounts()
     private var holds = HoldRules()
     private var throttles = ThrottleMemory()
-    /// What waits for the connections of its devices, by its place, and whether they have proven
-    /// that it was told; which a crash forgets.
+    /// The deliveries that wait for the connections of their devices, by ordinal, and whether a
+    /// connection has proven that the device was told.
+    ///
+    /// A crash forgets them.
     private var sights: [DeliveryOrdinal: (id: DeliveryID, isSeen: Bool)] = [:]
-    /// What was not sent, because it was seen.
+    /// The deliveries that were not sent because they were seen.
     private var seen: Set<DeliveryID> = []
     private let judge = OutcomeJudge()
     private var handedRanges: Set<UInt64> = []
     private let snapshots: SnapshotStore
-    /// What is to become a snapshot; a crash takes it away.
+    /// An image of the state that will become a snapshot; a crash loses it.
     private var image: StateImage?
 
-    /// Starts at what is durable.
+    /// Starts from the durable state.
     init(_ store: RelayStore, window: Int, snapshots: SnapshotStore) async throws {
         self.store = store
         self.snapshots = snapshots
@@ -81,9 +83,10 @@ struct SimulatedRelay {
         offset = mark.offset
     }
 
-    /// Reads the log to its end, from where it was read to.
+    /// Reads the log to its end, from where it was last read to.
     ///
-    /// The state is recovered anew each time: recovery at any position must come to the same.
+    /// The state is recovered anew each time, because recovery at any position must lead to the
+    /// same state.
     mutating func follow() async throws {
         let head = try await store.head()
         guard followed < head else { return }
@@ -112,14 +115,16 @@ struct SimulatedRelay {
         Follower(
             log: log, progress: store, identity: DeliveryIdentity(store: store.storeIdentity),
             indexSeed: seed, badges: badges, rangeThreshold: threshold,
-            // What is set aside is not to be so old that it is pruned.
+            // Entries that were set aside must not get so old that they are pruned.
             now: { Fixtures.moment }, clock: ContinuousClock(),
             settings: { SimulatedWorld.settings($0) }, logger: logger,
             snapshots: snapshots, mostSteps: mostSteps, beside: beside, take: take)
     }
 
-    /// What the log owes after `start` and up to `end`, and what it does to subscriptions, as one
-    /// that never crashed would hand it over that knows what is set aside.
+    /// Returns what the log owes after `start` and up to `end`, and which subscriptions its
+    /// changes fired.
+    ///
+    /// The result is that of a follower that never crashed, and that skips the changes set aside.
     static func owed(
         by store: RelayStore, after start: LogPosition, upTo end: LogPosition,
         without aside: Set<LogPosition>
@@ -138,8 +143,9 @@ struct SimulatedRelay {
         return (batches.flatMap(\.deliveries), batches.flatMap(\.firings))
     }
 
-    /// Takes an image of the state as far as the log was read, which may be ahead of the progress:
-    /// it becomes a snapshot later.
+    /// Takes an image of the state as far as the log was read.
+    ///
+    /// The image may be ahead of the progress, and becomes a snapshot later.
     mutating func takeImage() async throws {
         var follower = Self.follower(
             store, log: store, badges: BadgeCounts(), threshold: .max, snapshots: snapshots,
@@ -148,7 +154,7 @@ struct SimulatedRelay {
         image = follower.lastImage()
     }
 
-    /// Keeps the image as a snapshot, once the recorded progress has come to its position.
+    /// Keeps the image as a snapshot once the recorded progress has reached its position.
     mutating func keepSnapshot() async throws {
         let mark = try await store.mark()
         guard let waiting = image, waiting.position <= mark.position else { return }
@@ -156,7 +162,7 @@ struct SimulatedRelay {
         try await snapshots.finish(waiting, progress: mark.position)
     }
 
-    /// Reads the ranges that are there and were not read yet.
+    /// Works the ranges that are in the store and were not read yet.
     mutating func workRanges() async throws {
         let queue = Queue(head: .start)
         var worker = RangeWorker(
@@ -172,7 +178,7 @@ struct SimulatedRelay {
 
     // MARK: Admitting
 
-    /// Admits what there is room for; returns what is sent now.
+    /// Admits as many deliveries as there is room for; returns those that are sent now.
     mutating func admit(at now: Timestamp) async throws -> [OwedDelivery] {
         var sent: [OwedDelivery] = []
         while !batches.isEmpty {
@@ -207,7 +213,7 @@ struct SimulatedRelay {
         return sent
     }
 
-    /// Takes up due retries; returns what is sent again.
+    /// Takes up due retries; returns the deliveries that are sent again.
     mutating func admitRetries(at now: Timestamp) async throws -> [OwedDelivery] {
         let due = try await store.dueRetries(
             at: now, limit: 5, excluding: tracker.retriesInFlight, unless: { _ in false })
@@ -225,15 +231,13 @@ struct SimulatedRelay {
         return sent
     }
 
-    /// Makes retries of the digests whose time has come; returns what they hold, by the delivery
-    /// that is sent for it.
+    /// Closes the digests that are due; returns how many it closed.
     func closeDigests(at now: Timestamp) async throws -> Int {
         let due = try await store.dueDigests(at: now, limit: 5)
         return try await store.close(due.map { ClosingDigest($0, as: $0.delivery) }, at: now)
     }
 
-    /// Sends a delivery, unless it is held back, or not its recipient's any more; says whether it
-    /// was sent.
+    /// Sends a delivery, unless it is held back, withdrawn or seen; returns whether it was sent.
     private mutating func send(
         _ delivery: OwedDelivery, _ ticket: DeliveryTracker.Ticket, retried attempts: UInt16? = nil,
         heldFor reason: HoldReason? = nil, at now: Timestamp
@@ -246,7 +250,8 @@ struct SimulatedRelay {
             seen.insert(delivery.delivery.id)
             return false
         }
-        // What waits is asked for always, everything else where a registration has ended.
+        // Retries are always checked for withdrawal, other deliveries only if a registration has
+        // ended.
         let isSuspect =
             attempts != nil || !store.endedDevices(among: [delivery.deviceSerial]).isEmpty
         let withdrawals = isSuspect ? try await store.withdrawals(among: [delivery]) : [:]
@@ -273,12 +278,12 @@ struct SimulatedRelay {
         return false
     }
 
-    /// What holds a delivery back, in the order in which the relay asks.
+    /// Returns the reason to hold a delivery back, asked in the same order as in the relay.
     private mutating func hold(
         on delivery: OwedDelivery, _ attempts: UInt16?, at now: Timestamp
     ) -> HoldRules.Hold? {
         let (id, ordinal) = (delivery.delivery.id, delivery.delivery.ordinal)
-        // Half of the devices are connected.
+        // Half of the devices count as connected.
         if attempts == nil, delivery.kindness?.isUnlessConnected == true,
             (ordinal.position.rawValue + UInt64(ordinal.offset)).isMultiple(of: 2)
         {
@@ -292,7 +297,7 @@ struct SimulatedRelay {
         ).map { .throttled(until: $0) }
     }
 
-    /// Settles what was sent, with the place that its throttle gave it.
+    /// Settles an attempt, with the place that its throttle gave it.
     mutating func settle(
         _ ticket: DeliveryTracker.Ticket, _ resolution: Resolution, of delivery: OwedDelivery
     ) {
@@ -301,30 +306,31 @@ struct SimulatedRelay {
         tracker.settle(ticket, resolution)
     }
 
-    /// Learns that a step is durable.
+    /// Takes note that a step is durable.
     mutating func stepRecorded(_ step: SettledStep) {
         tracker.stepRecorded()
         throttles.recorded(step.places)
     }
 
-    /// Connections say whether they told of what waits for them, or go.
+    /// Lets each connection prove that its device was told what waits for it, or end without
+    /// proof.
     mutating func hearFromConnections(
         at now: Timestamp, using generator: inout SeededGenerator
     ) async throws {
-        // By their places: IDs are others in each life.
+        // Sorted by ordinal, because the IDs differ in each life.
         let ordinals = sights.keys.sorted()
         for ordinal in ordinals { sights[ordinal]?.isSeen = generator.chance(70) }
         try await store.release(
             ordinals.compactMap { sights[$0]?.id }, heldFor: .connected, at: now)
     }
 
-    /// What was not sent because it was seen, since this was asked last.
+    /// Returns the deliveries that were not sent because they were seen, since the last call.
     mutating func takeSeen() -> Set<DeliveryID> {
         defer { seen = [] }
         return seen
     }
 
-    /// The clock goes `step` later than it did.
+    /// Takes note that the clock was set back by `step`.
     mutating func clockWasSetBack(by step: Duration) {
         throttles.clockWasSetBack(by: step)
     }
@@ -333,7 +339,7 @@ struct SimulatedRelay {
     var isIdle: Bool { batches.isEmpty && ranges.isEmpty && open.isEmpty }
 }
 
-/// A log that has nothing after a position.
+/// A log that ends at a position.
 private struct LogUpTo: ShardLog {
     let end: LogPosition
     let store: RelayStore

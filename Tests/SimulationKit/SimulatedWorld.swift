@@ -4,7 +4,7 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// What happens outside the relay: users register devices, save subscriptions, and post changes, in
+/// The world outside the relay: users register devices, save subscriptions, and post changes, in
 /// two containers.
 ///
 /// Everything follows from the seed.
@@ -18,16 +18,16 @@ struct SimulatedWorld {
 
     let store: RelayStore
     var generator: SeededGenerator
-    /// The positions at which a posted key stands: it must never stand at another.
+    /// The position of each posted dedupe key; a key must never get another one.
     private(set) var positions: [String: LogPosition] = [:]
     /// The serials of the subscriptions that fire once.
     private(set) var once: Set<UInt64> = []
     /// The highest version of each record that was applied.
     private var versions: [String: Int64] = [:]
     private var devices: [Device] = []
-    /// The device that has each token; the gateway may have declared it dead since.
+    /// The device that has each token; the gateway may have declared the token dead since.
     private var holders: [ContainerKey: [DeviceToken: Device]] = [:]
-    /// Those that may be edited.
+    /// The subscriptions that may be edited.
     private var edited: [SubscriptionID: (subscription: Subscription, owner: SubscriptionOwner)] =
         [:]
     private var subscriptions: [(id: SubscriptionID, owner: SubscriptionOwner)] = []
@@ -51,18 +51,18 @@ struct SimulatedWorld {
         ContainerSettings(key: container, topics: ["com.example.Art"])
     }
 
-    /// More often the first than the second.
+    /// Draws a container, the first more often than the second.
     private mutating func container() -> ContainerKey {
         Self.containers[generator.chance(70) ? 0 : 1]
     }
 
     mutating func register(at now: Timestamp) async throws {
         let user = user()
-        // Few tokens, so that they change hands.
+        // There are few tokens, so that they change hands.
         let token = Int.random(in: 1...8, using: &generator)
         var device = Fixtures.device(name("d"), of: user, token: token, in: container())
         if generator.chance(30) {
-            // A life begins at 22:13:20, and lasts some minutes.
+            // A life begins at 22:13:20 and lasts some minutes.
             device.kindness.quietHours = try QuietHours(
                 json: [
                     "timeZone": "UTC", "from": "22:10",
@@ -85,7 +85,7 @@ struct SimulatedWorld {
         }
     }
 
-    /// Whose device a token is now.
+    /// Returns the owner of the device that has a token now.
     func holder(of token: DeviceToken, in container: ContainerKey) -> UserID? {
         holders[container]?[token]?.owner
     }
@@ -164,10 +164,11 @@ struct SimulatedWorld {
             [.update(subscription)], of: owner, atomicity: .independent, at: now)
     }
 
-    /// Posts some changes at once, now and then one that was posted before, or another one under
-    /// its key.
+    /// Posts some changes at once.
     ///
-    /// - Returns: What breaks a promise, if anything does.
+    /// Now and then one of them was posted before, or is another change under a known key.
+    ///
+    /// - Returns: A sentence about a broken promise, or `nil`.
     mutating func post(at now: Timestamp) async throws -> String? {
         let container = container()
         var posted: [(key: String, isOther: Bool)] = []
@@ -190,7 +191,7 @@ struct SimulatedWorld {
         return nil
     }
 
-    /// What is wrong about what became of a change.
+    /// Returns what is wrong with the outcome for a change, or `nil`.
     private mutating func judge(_ outcome: AppendOutcome, of change: Change) -> String? {
         if let known = positions[change.key] {
             let right: AppendOutcome = change.isOther ? .conflict(known) : .duplicate(known)
@@ -210,7 +211,7 @@ struct SimulatedWorld {
     /// A change that follows from its key, so that it is the same whenever it is posted.
     private struct Change {
         let key: String
-        /// Another change under the same key.
+        /// Whether this is another change under a known key.
         let isOther: Bool
         private let number: Int
 
@@ -220,7 +221,7 @@ struct SimulatedWorld {
             number = abs(key.utf8.reduce(0) { $0 &* 31 &+ Int($1) })
         }
 
-        /// Few records, so that versions come out of turn.
+        /// There are few records, so that versions come out of order.
         var record: String { "\(key.prefix { $0 != " " }) r\(number / 7 % 5)" }
 
         var version: Int64? { number.isMultiple(of: 3) ? nil : Int64(number / 11 % 50) }

@@ -17,23 +17,23 @@ package struct BrokenPromise: Error, CustomStringConvertible {
     package var description: String { "seed \(seed), step \(step): \(sentence)" }
 }
 
-/// What happened in lives that kept the promises.
+/// The sum of what happened in lives that kept the promises.
 package struct LifeTally: Sendable, Equatable {
     package var lives = 0
     package var steps = 0
     package var crashes = 0
-    /// Deliveries that were owed, and how often they were sent.
+    /// The number of owed deliveries, and how often they were sent.
     package var owed = 0
     package var sent = 0
-    /// Changes that were set aside because a condition took too many steps of them.
+    /// The number of changes that were set aside because a condition took too many steps.
     package var setAside = 0
-    /// How often connected clients were held to what the store has.
+    /// How often the results of connected clients were compared with the store.
     package var looks = 0
 
-    /// Nothing happened yet.
+    /// Creates an empty tally.
     package init() {}
 
-    /// Adds what happened in other lives.
+    /// Adds the tally of other lives.
     package static func += (tally: inout LifeTally, other: LifeTally) {
         tally.lives += other.lives
         tally.steps += other.steps
@@ -45,17 +45,19 @@ package struct LifeTally: Sendable, Equatable {
     }
 }
 
-/// One life of a relay with its crashes, driven by a seed: what happens next, what the gateway
-/// answers, when the process dies, and how the clock goes.
+/// One life of a relay with its crashes.
 ///
-/// After every step the promises of docs/guarantees.md are checked as far as they can be seen then;
-/// at the end everything is.
+/// The seed decides what happens next, what the gateway answers, when the process dies, and how
+/// the clock goes.
+///
+/// After every step the promises of docs/guarantees.md are checked as far as they can be seen
+/// then. At the end all of them are checked.
 struct Simulation {
     private let seed: UInt64
     private let store: RelayStore
     private var world: SimulatedWorld
     private var relay: SimulatedRelay
-    /// Connected clients, where they live along.
+    /// The connected clients, if the life has any.
     private var audience: SimulatedAudience?
     private var generator: SeededGenerator
     private var now = Fixtures.moment
@@ -64,23 +66,26 @@ struct Simulation {
         retries: RetryPolicy(base: .seconds(2), cap: .seconds(60), maximumAttempts: 6))
     private var step = 0
 
-    /// How often each delivery was sent, and accepted.
+    /// How often each delivery was sent, and how often it was accepted.
     private var sent: [DeliveryID: Int] = [:]
     private var accepted: [DeliveryID: Int] = [:]
-    /// Accepted in this life, or known to be durable: not to be sent again.
+    /// The deliveries that were accepted in this life or are known to be durable; they must not be
+    /// sent again.
     private var done: Set<DeliveryID> = []
-    /// Those of them that a crash would take back.
+    /// The part of `done` that is not durable, which a crash takes back.
     private var unrecorded: Set<DeliveryID> = []
     private var crashes = 0
-    /// What was held back in the lives before, and when last.
+    /// The deliveries that were held back in earlier lives, and the moment when each was last
+    /// held.
     private var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
-    /// What was seen, so that it was not sent: in this life, or durably.
+    /// The deliveries that were seen and therefore not sent, in this life or durably.
     private var seen: Set<DeliveryID> = []
-    /// What was sent of subscriptions with a throttle, and when first.
+    /// What was sent for subscriptions with a throttle, and when it was first sent.
     private var throttled = ThrottleModel()
     private var once: [UInt64: LogPosition] = [:]
-    /// What the log owes up to a position, as one that never crashed would hand it over: known
-    /// before what it follows from is pruned.
+    /// What the log owes up to a position, as a follower that never crashed would hand it over.
+    ///
+    /// It is computed before the entries that it follows from are pruned.
     private var owed: [OwedDelivery] = []
     private var owedUpTo = LogPosition.start
     private var health = HealthModel()
@@ -109,9 +114,9 @@ struct Simulation {
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
     }
 
-    /// Lives `steps` steps, and then until nothing is owed.
+    /// Takes `steps` random steps, and then goes on until nothing is owed.
     ///
-    /// - Throws: ``BrokenPromise``, or what the store throws.
+    /// - Throws: ``BrokenPromise``, or an error of the store.
     mutating func run(steps: Int) async throws -> LifeTally {
         while step < steps {
             step += 1
@@ -145,7 +150,7 @@ struct Simulation {
         BrokenPromise(seed: seed, step: step, sentence: sentence)
     }
 
-    /// Takes a step; says whether it may have changed what is durable.
+    /// Takes a step; returns whether it may have changed the durable state.
     private mutating func takeStep() async throws -> Bool {
         now = now.advanced(by: .milliseconds(Int.random(in: 0...2000, using: &generator)))
         switch Int.random(in: 0..<100, using: &generator) {
@@ -181,7 +186,7 @@ struct Simulation {
         return true
     }
 
-    /// Settles what is left with a gateway that accepts everything; says whether nothing is left.
+    /// Settles the rest with a gateway that accepts everything; returns whether nothing is left.
     private mutating func settleRest() async throws -> Bool {
         try await passTime()
         _ = try await relay.closeDigests(at: now)
@@ -200,7 +205,7 @@ struct Simulation {
             && mark == head
     }
 
-    /// Half a minute, or until something is due where nothing else is left.
+    /// Advances by half a minute, or to the next due moment if nothing else is left.
     private mutating func passTime() async throws {
         now = now.advanced(by: .seconds(30))
         let head = try await store.head()
@@ -214,7 +219,7 @@ struct Simulation {
 
     // MARK: What happens
 
-    /// The clock goes back by some seconds: what waits begins its wait anew.
+    /// Sets the clock back by some seconds; every wait begins anew.
     private mutating func setClockBack() async throws {
         let step = Duration.milliseconds(Int.random(in: 0...20_000, using: &generator))
         now = now.advanced(by: .zero - step)
@@ -228,7 +233,7 @@ struct Simulation {
         let index = Int.random(in: 0..<relay.open.count, using: &generator)
         let (ticket, delivery, attempts) = relay.open.remove(at: index)
         let outcome = isKind ? .accepted : outcome(&generator)
-        // An answer that is lost says nothing of whether the push was accepted.
+        // If the answer is lost, the push may still have been accepted.
         if case .accepted = outcome {
             accepted[delivery.delivery.id, default: 0] += 1
             unrecorded.insert(delivery.delivery.id)
@@ -272,7 +277,7 @@ struct Simulation {
         relay.stepRecorded(part)
     }
 
-    /// Takes in what the relay did not send because it was seen.
+    /// Takes note of the deliveries that the relay did not send because they were seen.
     private mutating func noteSeen() {
         let new = relay.takeSeen()
         seen.formUnion(new)
@@ -292,7 +297,7 @@ struct Simulation {
         if let sentence = try await audience?.crash() { throw broken(sentence) }
     }
 
-    /// Prunes all that nobody needs any more.
+    /// Prunes everything that nothing needs any more.
     private mutating func prune() async throws {
         try await learnOwed(upTo: try await store.mark().position)
         try await audience?.prepareForPruning()
@@ -310,7 +315,7 @@ struct Simulation {
         owedUpTo = max(owedUpTo, position)
     }
 
-    /// Notes what is sent, and checks that it may be.
+    /// Takes note of sent deliveries, and checks that each may be sent.
     private mutating func note(_ deliveries: [OwedDelivery]) throws {
         for owed in deliveries {
             let id = owed.delivery.id
@@ -337,8 +342,10 @@ struct Simulation {
         }
     }
 
-    /// Those that were told with others, which must be all of `deliveries`, by one that was
-    /// accepted, ended as a dead letter, or was told with later ones itself.
+    /// Returns the deliveries that a digest told, which must be all of `deliveries`.
+    ///
+    /// The push of the digest must have been accepted, have ended as a dead letter, or have been
+    /// told in a later digest.
     private func toldTogether(
         _ deliveries: [DeliveryID], _ letters: Set<DeliveryID>
     ) async throws -> Set<DeliveryID> {

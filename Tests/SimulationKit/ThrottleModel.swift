@@ -1,8 +1,9 @@
 import RelayModel
 import Storage
 
-/// How often devices got pushes of subscriptions that are not to push more than so often, across
-/// crashes: what was with the gateway at a crash and is not durable may go once more.
+/// Checks across crashes how often devices get pushes of subscriptions with a throttle.
+///
+/// A push that was with the gateway at a crash and is not durable may be sent once more.
 struct ThrottleModel {
     private struct Push {
         let id: DeliveryID
@@ -13,9 +14,9 @@ struct ThrottleModel {
     private var sent: [ThrottledLine: [Push]] = [:]
     private var lines: [DeliveryID: ThrottledLine] = [:]
 
-    /// Notes that a delivery is sent; says what is wrong about that, if anything is.
+    /// Takes note that a delivery is sent; returns what is wrong about that, or `nil`.
     ///
-    /// What is sent again has had its place.
+    /// A delivery that is sent again uses its old place.
     mutating func note(_ owed: OwedDelivery, at now: Timestamp) -> String? {
         guard let throttle = owed.kindness?.subscription.throttle else { return nil }
         let line = ThrottledLine(owed.delivery)
@@ -29,7 +30,7 @@ struct ThrottleModel {
         return "is push \(recent + 1) of \(throttle.pushes) in \(throttle.seconds) seconds"
     }
 
-    /// What these deliveries came to is durable.
+    /// Takes note that the ends of these deliveries are durable.
     mutating func recorded(_ ids: some Sequence<DeliveryID>) {
         for id in ids {
             guard let line = lines[id] else { continue }
@@ -41,12 +42,12 @@ struct ThrottleModel {
         }
     }
 
-    /// The relay dies: what is not durable is not known any more.
+    /// Forgets the pushes that are not durable, as a crash does.
     mutating func crash() {
         sent = sent.mapValues { $0.filter(\.isDurable) }
     }
 
-    /// The clock goes `step` later than it did.
+    /// Takes note that the clock was set back by `step`.
     mutating func clockWasSetBack(by step: Duration) {
         sent = sent.mapValues { pushes in
             pushes.map { push in

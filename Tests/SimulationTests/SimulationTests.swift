@@ -4,9 +4,9 @@ import Testing
 
 /// The promises under seeded schedules of edits, changes, answers and crashes.
 ///
-/// `BELFRY_SIMULATION_SEEDS` says how many seeds are tried (100 unless given), from
-/// `BELFRY_SIMULATION_FROM` on. A failure names its seed and step. For thousands of seeds
-/// `swift run -c release simulate` is several times as fast.
+/// The environment variable `BELFRY_SIMULATION_SEEDS` sets the number of seeds (100 by default),
+/// and `BELFRY_SIMULATION_FROM` sets the first one. A failure names its seed and step. For
+/// thousands of seeds `swift run -c release simulate` is several times as fast.
 @Suite struct SimulationTests {
     private static let seeds: Range<UInt64> = {
         let environment = ProcessInfo.processInfo.environment
