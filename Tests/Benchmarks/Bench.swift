@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import RelayServer
 
-/// `bench`: measures the rooms, each against a baseline in the same run.
+/// The command `bench`, which measures the rooms, each against a baseline in the same run.
 @main
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,7 +16,7 @@ struct Bench: AsyncParsableCommand {
         ])
 
     static func main() async {
-        // As the relay does, so that memory is measured as it is used.
+        // The relay limits the arenas too, so memory is measured as a relay uses it.
         let process = ProcessInfo.processInfo
         ProcessMemory.limitArenas(
             environment: process.environment, processors: process.activeProcessorCount)

@@ -1,14 +1,15 @@
 import CoreMetrics
 import Synchronization
 
-/// Collects one of the relay's own timers, and how many attempts were not accepted; no other metric
-/// is kept.
+/// Collects one of the relay's timers, and the number of attempts that were not accepted.
+///
+/// It discards all other metrics.
 final class CollectedDurations: MetricsFactory, TimerHandler, Sendable {
     private let timer: String
     private let nanoseconds = Mutex<[Int64]>([])
     private let otherwise = AttemptCounter()
 
-    /// Collects the timer of this name.
+    /// Creates a collector of the timer with this name.
     init(of timer: String) {
         self.timer = timer
     }

@@ -5,7 +5,7 @@ import Matching
 import RelayModel
 import Storage
 
-/// Measures the way of a change from its text in the log to the devices it is owed to.
+/// Measures a change's way from its text in the log to the devices that get it.
 struct BenchDecodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "decode",
@@ -115,7 +115,7 @@ struct BenchDecodeCommand: ParsableCommand {
         figures["decodeMatchExpandPerMatch"] = rounded(fastest / Double(max(1, devices)))
     }
 
-    /// Microseconds per item, the median of all passes.
+    /// Returns the microseconds per item, as the median of all passes.
     private func time<Item>(_ items: [Item], _ body: (Item) -> Void) -> JSONValue {
         var passes: [Double] = []
         for _ in 0..<rounds {
@@ -143,7 +143,7 @@ struct BenchDecodeCommand: ParsableCommand {
         }
     }
 
-    /// The mixture's change with a text that brings it to about 500 bytes.
+    /// Returns a change of the mixture, with a text that makes it about 500 bytes long.
     private static func change(_ load: inout BenchWorkload) -> RecordChange {
         var change = load.change()
         change.after?.fields["description"] = .string(
@@ -171,7 +171,7 @@ struct BenchDecodeCommand: ParsableCommand {
     }
 }
 
-/// The same change for Foundation's decoder, as somebody would write it by hand.
+/// The same change for Foundation's decoder, as one would write it by hand.
 private struct FoundationChange: Decodable {
     struct Image: Decodable {
         let full: Fields

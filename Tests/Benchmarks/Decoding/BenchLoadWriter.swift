@@ -3,12 +3,12 @@ import Matching
 import PredicateLanguage
 import RelayModel
 
-/// Users with a device each, and subscriptions dealt out among them.
+/// Makes users with one device each, and deals subscriptions out among them.
 struct BenchLoadWriter: Sendable {
     let container: ContainerKey
     let users: Int
 
-    /// The device of a user.
+    /// Returns the device of a user.
     func device(_ user: Int) throws -> Device {
         let digits = String(user, radix: 16)
         return Device(
@@ -17,10 +17,10 @@ struct BenchLoadWriter: Sendable {
             token: try named(String(repeating: "a", count: 64 - digits.count) + digits))
     }
 
-    /// The name of a user.
+    /// Returns the name of a user.
     func owner(_ user: Int) throws -> UserID { try named("_\(user)user0123456789abcdef") }
 
-    /// A subscription with the condition of `indexed`, of one of the users.
+    /// Returns a subscription of one of the users, with the condition of `indexed`.
     func subscription(_ number: Int, _ indexed: IndexedSubscription) throws -> Subscription {
         let condition = indexed.predicate?.canonicalText ?? "TRUEPREDICATE"
         guard let recordType = indexed.recordType else { throw ExitCode.failure }

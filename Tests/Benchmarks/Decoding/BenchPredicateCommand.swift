@@ -3,7 +3,8 @@ import PredicateLanguage
 import RegularExpressions
 import RelayModel
 
-/// `bench predicate`: what an evaluation costs, beside a plain loop over the same values.
+/// The command `bench predicate`, which compares evaluation with a plain loop over the same
+/// values.
 struct BenchPredicateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "predicate",
@@ -42,11 +43,11 @@ struct PredicateBenchRow {
     let name: String
     let comparisons: Int
     let evaluated: Duration
-    /// The same with the fields in the places of a layout.
+    /// The time with the fields in the places of a layout.
     let placed: Duration
     let plain: Duration
     let evaluations: Int
-    /// Allocations per evaluation; `nil` where nobody counts them.
+    /// Allocations per evaluation; `nil` if they are not counted.
     let allocations: Double?
 
     static let header =
@@ -77,11 +78,11 @@ struct PredicateBenchRow {
     }
 }
 
-/// A predicate and the plain loop that does the same.
+/// A predicate and the plain loop that decides the same.
 struct PredicateBenchMeasure {
     let name: String
     let predicate: RecordPredicate
-    /// The plain comparisons on one row.
+    /// Compares the values of one row in plain Swift.
     let plain: (PredicateBenchTable, Int) -> Bool
 
     func row(on table: PredicateBenchTable, rounds: Int) throws -> PredicateBenchRow {

@@ -2,7 +2,7 @@ import Glibc
 import PredicateLanguage
 import RelayModel
 
-/// The records of the benchmark, and their values once more in plain arrays.
+/// The records of the benchmark, and the same values in plain arrays.
 struct PredicateBenchTable {
     let rows: [RecordFields]
     let prices: [Int64]
@@ -27,7 +27,7 @@ struct PredicateBenchTable {
         self.rows = rows
     }
 
-    /// What is measured.
+    /// Returns the predicates that are measured, each with its plain loop.
     func measures() throws -> [PredicateBenchMeasure] {
         [
             try measure("price < 100") { $0.prices[$1] < 100 },
@@ -65,12 +65,14 @@ struct PredicateBenchTable {
     }
 }
 
-/// Counts calls of malloc and its kin, where `Tests/Benchmarks/count-allocations` has put a
-/// counting malloc before the C library's (GNU C Library Manual, "Replacing malloc").
+/// Counts calls of `malloc` and its relatives.
+///
+/// It works if `Tests/Benchmarks/count-allocations` has put a counting `malloc` before that of the
+/// C library (GNU C Library Manual, "Replacing malloc").
 enum AllocationCount {
     private typealias Read = @convention(c) () -> Int
 
-    /// How many allocations `body` makes, or `nil` if nobody counts them.
+    /// Returns the number of allocations that `body` makes, or `nil` if they are not counted.
     static func during(_ body: () -> Void) -> Int? {
         guard let symbol = dlsym(nil, "belfry_allocation_count") else { return nil }
         let read = unsafeBitCast(symbol, to: Read.self)

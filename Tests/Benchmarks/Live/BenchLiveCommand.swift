@@ -9,7 +9,7 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Measures the live engine by itself: windows that move, and first results.
+/// Measures the live engine without sockets: windows that move, and first results.
 struct BenchLiveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "live",
@@ -69,7 +69,7 @@ struct BenchLiveCommand: AsyncParsableCommand {
         print(JSONValue.object(figures).text)
     }
 
-    /// Declares the queries, and waits until each has been told its first result.
+    /// Declares the queries, and waits until each client has its first result.
     private func begin(_ load: BenchLiveLoad, _ engine: LiveEngine) async throws -> JSONObject {
         try await engine.reachHead()
         let hub = BenchLiveHub()

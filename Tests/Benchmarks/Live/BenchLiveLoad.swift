@@ -6,12 +6,14 @@ import Storage
 import StorageSQL
 import Synchronization
 
-/// Records and live queries, as rows 5 and 6 of the campaign have them.
+/// Records and live queries, as in rows 5 and 6 of the campaign.
 struct BenchLiveLoad: Sendable {
     let container: ContainerKey
     let queries: Int
 
-    /// Each record lies on one of them, and each window shows one of them.
+    /// The number of shelves.
+    ///
+    /// Each record lies on one shelf, and each window shows one shelf.
     private static let shelves = 400
 
     static var container: ContainerKey {
@@ -23,7 +25,7 @@ struct BenchLiveLoad: Sendable {
 
     // MARK: Records
 
-    /// Fills a store with records, which lie on shelves or belong to owners.
+    /// Fills a store with records that lie on shelves, or belong to owners.
     func fill(_ store: RelayStore, _ records: Int, areOwned: Bool) async throws {
         try await store.save(
             ContainerSettings(key: container, topics: ["com.example.bench"]), at: World.real.now())
@@ -45,7 +47,8 @@ struct BenchLiveLoad: Sendable {
         }
     }
 
-    /// Gives records other ranks, and other shelves if they are to leave their windows.
+    /// Changes the ranks of records; if `leaves` is true, their shelves too, so that they leave
+    /// their windows.
     func change(
         _ store: RelayStore, _ records: Int, _ changes: Int, leaves: Bool
     ) async throws {
@@ -75,7 +78,7 @@ struct BenchLiveLoad: Sendable {
 
     // MARK: Queries
 
-    /// The first 20 records of a shelf from some rank on.
+    /// Returns a query of the first 20 records of a shelf from some rank on.
     func window(_ number: Int) throws -> LiveQuery {
         let least = number / Self.shelves * 200
         var query = try result(number, "shelf == \(number % Self.shelves) AND rank >= \(least)")
@@ -84,7 +87,7 @@ struct BenchLiveLoad: Sendable {
         return query
     }
 
-    /// The records of one owner.
+    /// Returns a query of the records of one owner.
     func ofOwner(_ number: Int) throws -> LiveQuery {
         try result(number, "owner == \"u\(number)\"")
     }
@@ -114,7 +117,7 @@ struct BenchLiveLoad: Sendable {
     }
 }
 
-/// Counts the first results that clients are told, and drops everything.
+/// Counts the first results that clients get, and discards everything.
 final class BenchLiveHub: LiveHub {
     private struct State {
         var told = 0
@@ -127,7 +130,7 @@ final class BenchLiveHub: LiveHub {
         var told = 0
         for command in commands {
             guard case .show(_, var result) = command else { continue }
-            // The frames are made as they are taken.
+            // A result makes its frames as they are taken, which is a part of the work.
             while result.next() != nil {}
             told += 1
         }
@@ -142,7 +145,7 @@ final class BenchLiveHub: LiveHub {
 
     func room() async {}
 
-    /// Returns once so many results have been told.
+    /// Suspends until `count` results have come.
     func reach(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isReached = state.withLock { state in

@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 
-/// `bench match`: how fast the index is, beside a naive scan and a hash-probe lower bound.
+/// The command `bench match`, which compares the index with a naive scan and a hash-probe lower
+/// bound.
 struct BenchMatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "match",
@@ -117,7 +118,7 @@ struct BenchRow {
     var remove = 0.0
     var decode = 0.0
     var confirmed = 0.0
-    /// The throughput by that of the same conditions as NSPredicates; 0 for these themselves.
+    /// The throughput divided by that of the same conditions as NSPredicates; 0 for NSPredicates.
     var ratio = 0.0
 
     var text: String {

@@ -19,7 +19,7 @@ enum WorkloadShape: String, CaseIterable {
     /// A realistic mixture.
     case g
 
-    /// Microchanges per second to reach at a million subscriptions, and bytes per subscription.
+    /// The goals at a million subscriptions: changes per second, and bytes per subscription.
     var goal: (changesPerSecond: Double, bytes: Double) {
         switch self {
         case .a: (5e6, 40)
@@ -41,7 +41,8 @@ struct BenchWorkload {
     let count: Int
     /// The dialect in which conditions are written.
     var writer = DialectWriter(dialect: .nspredicate)
-    /// A dialect that must be able to say what is asked for, so that two dialects ask the same.
+    /// A second dialect that must be able to express every condition too, so that two runs in two
+    /// dialects have the same conditions.
     var spares: DialectWriter?
     private var generator: SplitMix
     private let artists: Int
@@ -52,7 +53,7 @@ struct BenchWorkload {
     private let recordName: RecordName
     private let owner: UserID
 
-    /// Prices run from 0 to a million in steps of a hundredth.
+    /// The number of prices, from 0 to a million in steps of a hundredth.
     private static let prices = 100_000_000
 
     init?(shape: WorkloadShape, count: Int, seed: UInt64) {
@@ -79,7 +80,7 @@ struct BenchWorkload {
     // MARK: Subscriptions
 
     mutating func subscription(_ serial: Int) -> IndexedSubscription {
-        // Where the dialect has no word for a part of the mixture, an artist is asked for.
+        // If the dialect cannot express a part of the mixture, the condition asks for an artist.
         let node = node()
         return IndexedSubscription(
             serial: UInt64(serial), database: .public, owner: owner, recordType: recordType,
@@ -197,7 +198,7 @@ struct BenchWorkload {
 
     // MARK: Values
 
-    /// Uniform, or in the mixture skewed to the low numbers.
+    /// Draws a number, uniformly, or in the mixture skewed to low numbers.
     private mutating func pick(_ limit: Int) -> Int {
         let unit = generator.unit()
         return Int(Double(limit) * (shape == .g ? unit * unit : unit))
@@ -213,7 +214,7 @@ struct BenchWorkload {
         return String(repeating: "0", count: 16 - text.utf8.count) + text
     }
 
-    /// One of fifty, the first the most frequent (Zipf).
+    /// Draws one of fifty genres, the first most often (Zipf).
     private mutating func genre() -> String {
         var left = generator.unit() * 4.499_205_338_329_425
         for rank in 1...50 {
@@ -234,7 +235,7 @@ struct BenchWorkload {
     }
 }
 
-/// Random numbers that are the same for the same seed.
+/// A generator of random numbers that repeats its sequence for the same seed.
 struct SplitMix {
     var state: UInt64
 
@@ -252,6 +253,6 @@ struct SplitMix {
 
     mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
 
-    /// From 0 to 1, 1 excluded.
+    /// Returns a number from 0 up to, but not including, 1.
     mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 }

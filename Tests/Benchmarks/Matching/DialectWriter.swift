@@ -10,13 +10,13 @@ enum WorkloadDialect: String, ExpressibleByArgument, CaseIterable {
     case `where`
 }
 
-/// Writes the conditions of a workload in a dialect, and reads them as a save would.
+/// Writes the conditions of a workload in a dialect, and parses them as a save does.
 struct DialectWriter {
     typealias Node = RecordPredicate.Node
 
     let dialect: WorkloadDialect
 
-    /// Whether the dialect can say the shape.
+    /// Returns whether the dialect can express the shape.
     func says(_ shape: WorkloadShape) -> Bool {
         switch dialect {
         case .nspredicate, .rql: true
@@ -26,7 +26,7 @@ struct DialectWriter {
         }
     }
 
-    /// The condition as it is in the dialect; `nil` if it cannot be said.
+    /// Returns the condition as parsed from the dialect; `nil` if the dialect cannot express it.
     func predicate(_ node: Node) -> RecordPredicate? {
         switch dialect {
         case .nspredicate: return RecordPredicate(node)
@@ -59,7 +59,7 @@ struct DialectWriter {
         guard case .path(let path) = comparison.left, let field = path.fieldName,
             let value = comparison.right.literal
         else { return nil }
-        // In Realm CONTAINS is a matter of texts; a list is asked for with ANY.
+        // In Realm CONTAINS applies to texts only; ANY asks for an element of a list.
         if comparison.comparator == .contains {
             return literal(value).map { "ANY \(field) == \($0)" }
         }
@@ -71,7 +71,7 @@ struct DialectWriter {
         return "\(field) IN {" + literals.joined(separator: ", ") + "}"
     }
 
-    /// The texts of workloads are letters and digits.
+    /// Writes a literal, without escapes: the texts of workloads are letters and digits.
     private func literal(_ value: FieldValue) -> String? {
         switch value {
         case .string(let text): "'\(text)'"

@@ -1,7 +1,7 @@
 import PredicateLanguage
 import RelayModel
 
-// Reading what the workload makes.
+// Conversion of the workload's conditions and changes.
 extension HashProbeBound {
     static func filing(
         of node: RecordPredicate.Node, _ id: UInt32, _ lengths: inout Set<Int>
@@ -78,7 +78,7 @@ extension HashProbeBound {
 }
 
 extension HashProbeBound {
-    /// Brings a change's keys into the cache.
+    /// Loads a change's keys into the cache; the sum keeps the compiler from removing the reads.
     func touch(_ change: Change) -> UInt64 {
         var sum: UInt64 = 0
         for key in change.keys { sum &+= keys[Int(key)] }

@@ -5,16 +5,18 @@ import RelayModel
     import Glibc
 #endif
 
-/// What a hash table made for one workload alone can reach: static, on bare memory, without keys to
-/// compare, without sorting its answers, with the hashes of the changes at hand.
+/// The throughput that a hash table for one workload alone can reach.
 ///
-/// It is the yardstick of `bench match`, not an index: it knows just the predicates that
-/// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does what the researchers' C++ program
-/// of the same purpose does, and reaches about the same (docs/matching.md).
+/// The table is static, on bare memory, compares no keys, sorts no answers, and has the hashes of
+/// the changes at hand.
+///
+/// It is the yardstick of `bench match`, not an index: it knows only the predicates that
+/// ``BenchWorkload`` makes, and trusts 64 bits of hash. It does the same as the researchers' C++
+/// program for this purpose, and is about as fast (docs/matching.md).
 final class HashProbeBound {
-    /// A subscription under a key, with at most one thing left to compare.
+    /// A subscription under a key, with at most one comparison left to do.
     struct Posting: BitwiseCopyable {
-        /// The number of the subscription, and above it what is compared.
+        /// The number of the subscription, and in the top four bits the kind of the comparison.
         var word: UInt32
         var low = Int32.min
         var high = Int32.max
@@ -34,7 +36,7 @@ final class HashProbeBound {
         var count: UInt32 = 0
     }
 
-    /// A change: the hashes of its keys, and the three values that postings compare.
+    /// A change: the hashes of its keys, and the values that postings compare.
     struct Change {
         var keys: Range<Int32>
         var price: Int32
@@ -46,17 +48,17 @@ final class HashProbeBound {
     private var slots = Column<Slot>(1)
     private var postings = Column<Posting>(1)
     private var mask = 0
-    /// The keys of all changes, one change after the other.
+    /// The keys of all changes, one change after another.
     private(set) var keys: ContiguousArray<UInt64> = []
-    /// Narrow ranges by the part of the price's domain in which they lie: where each part begins,
-    /// and the columns.
+    /// The first index of each part of the price's domain; narrow ranges are sorted by these
+    /// parts.
     private var starts = Column<Int32>(1)
     private var lows = Column<Int32>(1)
     private var highs = Column<Int32>(1)
     private var ids = Column<UInt32>(1)
     private var hasGrid = false
     private var prefixLengths: [Int] = []
-    /// The fields by which something is filed.
+    /// The fields under which subscriptions are filed.
     private var keyedFields: Set<String> = []
     static let cells = 16_384
     /// The answers to the last change.
@@ -82,7 +84,8 @@ final class HashProbeBound {
     }
 
     private func build(_ filed: [(key: UInt64, posting: Posting)]) {
-        // Under a genre the lowest prices come first, so that a look-up can stop.
+        // The postings of a genre are sorted by their lowest price, so that a look-up can stop
+        // early.
         let filed = filed.sorted { $0.posting.order < $1.posting.order }
         var capacity = 16
         while capacity * 3 < filed.count * 4 + 4 { capacity *= 2 }
@@ -127,7 +130,7 @@ final class HashProbeBound {
         }
     }
 
-    /// The slot of a key, or the free one where it belongs.
+    /// Returns the slot of a key, or the free slot where it belongs.
     @inline(__always)
     private func place(_ key: UInt64) -> Int {
         var index = Int(truncatingIfNeeded: key) & mask
@@ -137,7 +140,7 @@ final class HashProbeBound {
 
     // MARK: Matching
 
-    /// Collects the answers into ``answer``; says how many.
+    /// Collects the answers into ``answer``, and returns their number.
     func match(_ change: Change) -> Int {
         var end = 0
         var touched: UInt64 = 0
@@ -206,7 +209,7 @@ final class HashProbeBound {
 
 }
 
-/// A run of values on bare memory, zeroed, in large pages where it is long.
+/// A zeroed run of values on bare memory, in huge pages if it is long.
 final class Column<Value: BitwiseCopyable> {
     private let base: UnsafeMutablePointer<Value>
 

@@ -5,10 +5,10 @@ import PredicateLanguage
 import RelayModel
 import RelayServer
 
-/// What ordinary changes cost when somebody has saved predicates that no key finds, up to the
+/// Measures what ordinary changes cost if a user has saved predicates that no key finds, up to the
 /// limits of their cost.
 struct HostileBench {
-    /// What somebody saves.
+    /// The kind of predicates that the attacker saves.
     enum Attack: String, CaseIterable {
         /// Nothing.
         case nothing
@@ -41,7 +41,7 @@ struct HostileBench {
         changes = (0..<changeCount).map { _ in source.change() }
     }
 
-    /// One line of the table for each attack of one user, and of as many as there may be.
+    /// Prints one line for each attack by one user, and by as many users as a record type allows.
     func run() {
         let limits = CostLimits()
         print(Self.heading)
@@ -55,7 +55,8 @@ struct HostileBench {
         let index = SubscriptionIndex(seed: 0x5EED_5EED)
         var source = workload
         for number in 0..<workload.count { index.insert(source.subscription(number)) }
-        // What is known of the changes decides what a predicate under a value costs.
+        // The index learns the frequency of values from these changes, which decides the cost of a
+        // predicate under a value.
         var serials: [UInt64] = []
         for change in changes.prefix(2000) { index.matches(for: change, into: &serials) }
         let (saved, account) = save(attack, upTo: limit, limits, in: index)
@@ -86,7 +87,8 @@ struct HostileBench {
         return "| " + cells.joined(separator: " | ") + " |"
     }
 
-    /// Saves different predicates while a relay would take them; how many, and what they weigh.
+    /// Saves different predicates as long as a relay would take them; returns their number and
+    /// cost.
     private func save(
         _ attack: Attack, upTo limit: Int, _ limits: CostLimits, in index: SubscriptionIndex
     ) -> (Int, Double) {
@@ -120,14 +122,14 @@ struct HostileBench {
         }
     }
 
-    /// A comparison that no change satisfies, for which a text has no key of its own.
+    /// Returns a comparison that no change satisfies, and that has no key.
     private static func ending(_ number: Int) -> String {
         let fields = ["title", "artist", "owner", "status"]
         let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
         let all = letters + Array("abcdefghijklmnopqrstuvwxyz0123456789-_+=.:;,!#/()<>{}|~^&@")
         let rest = number / fields.count
         let pair = [all[rest / letters.count % all.count], letters[rest % letters.count]]
-        // Beyond the pairs the comparison is told apart by a second one.
+        // After all pairs of letters are used, a second comparison makes the predicates different.
         let round = rest / (letters.count * all.count)
         let beside = round == 0 ? "" : " AND score != \(-round)"
         return "\(fields[number % fields.count]) ENDSWITH '\(String(pair))'\(beside)"

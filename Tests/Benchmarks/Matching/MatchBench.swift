@@ -9,15 +9,16 @@ struct MatchBench {
     private let workload: BenchWorkload
     private let changeCount: Int
     private let index = SubscriptionIndex(seed: 0x5EED_5EED)
-    /// The same conditions as NSPredicates, where they are in another dialect.
+    /// The index of the same conditions as NSPredicates, if the workload is in another dialect.
     private let plainIndex: SubscriptionIndex?
     private var changes: [RecordChange] = []
-    /// Changes in the state in which a relay matches them: just decoded.
+    /// Decoded changes, as a relay matches them.
     private let decoded = (0..<MatchBench.batch).map { _ in DecodedChange() }
 
-    /// Subscriptions or changes that are made and then used, few enough to stay in the cache.
+    /// The number of subscriptions or changes that are made and then used, few enough to stay in
+    /// the cache.
     private static let batch = 128
-    /// Rounds of which the median counts; one more comes before, to warm up.
+    /// The number of measured rounds, whose median counts; one more comes first as a warm-up.
     private static let rounds = 7
 
     init(workload: BenchWorkload, changeCount: Int) {
@@ -58,7 +59,7 @@ struct MatchBench {
         changes = (0..<changeCount).map { _ in source.change() }
     }
 
-    /// The workload as NSPredicates: what the other dialect cannot say is left out of both.
+    /// The workload as NSPredicates, without conditions that the other dialect cannot express.
     private var plainWorkload: BenchWorkload {
         var plain = workload
         plain.spares = workload.writer
@@ -121,7 +122,8 @@ struct MatchBench {
         row.latency = (median(medians), median(ninetyNinths))
     }
 
-    /// Goes through all changes, a batch decoded and then used; the seconds of the use alone.
+    /// Decodes all changes in batches and calls `body` for each; returns the seconds of the calls
+    /// alone.
     private func batches(
         _ index: SubscriptionIndex, _ body: (_ index: Int, _ first: Int) -> Void
     ) -> Double {
@@ -134,7 +136,10 @@ struct MatchBench {
         return spent
     }
 
-    /// The same for the lower bound, whose changes are prepared; they are brought into the cache.
+    /// Calls `body` for the prepared changes of the lower bound; returns the seconds of the calls
+    /// alone.
+    ///
+    /// The keys of each batch are loaded into the cache first.
     private func boundBatches(
         _ bound: HashProbeBound, _ prepared: [HashProbeBound.Change], _ body: (Int) -> Void
     ) -> Double {
@@ -147,7 +152,7 @@ struct MatchBench {
         return touched == .max ? 0 : spent
     }
 
-    /// Microseconds of every match, ascending, and the matches.
+    /// Returns the microseconds of every match, ascending, and the number of matches.
     private func latencies(_ serials: inout [UInt64]) -> ([Double], Int) {
         let clock = ContinuousClock()
         var (latencies, total) = ([Double](), 0)
@@ -164,7 +169,7 @@ struct MatchBench {
 
     // MARK: Edits
 
-    /// A fifth of the subscriptions is taken out and put in again, a batch at a time, while another
+    /// Removes a fifth of the subscriptions and inserts them again, in batches, while another
     /// thread matches.
     private func measureEdits(_ row: inout BenchRow) {
         var (inserts, removes) = ([Double](), [Double]())
@@ -219,7 +224,7 @@ struct MatchBench {
         return ThreadTime.seconds - start
     }
 
-    /// The predicates of a workload, made again.
+    /// The predicates of a workload, generated once more.
     private struct Predicates: Sequence, IteratorProtocol {
         var workload: BenchWorkload
         var number = 0

@@ -51,7 +51,7 @@ struct BenchIntakeCommand: AsyncParsableCommand {
         print("per request  connections  changes/s  SQLite alone/s  share  p50 ms  p99 ms  refused")
         for batch in batch {
             let connections = batch == 1 ? connections : min(connections, 8)
-            // As many rows in a commit as share one here.
+            // The bare inserts share a commit among as many rows as the relay does.
             let bare = try BareInserts.rowsPerSecond(
                 path: place.appending(path: "bare\(batch).sqlite").path, bytes: bytes,
                 perCommit: batch == 1 ? connections : 256, seconds: min(seconds, 3))
@@ -107,7 +107,7 @@ struct BenchIntakeCommand: AsyncParsableCommand {
     }
 }
 
-/// Where the changes are posted.
+/// The container and source to which the changes are posted.
 enum IntakeTarget {
     static let container = "iCloud.com.example.bench"
     static let source = "database"
@@ -120,12 +120,12 @@ enum IntakeTarget {
     }
 }
 
-/// What a measurement found.
+/// The result of a measurement.
 struct IntakeFigures: Sendable {
     var changes = 0
     var refused = 0
     var seconds = 0.0
-    /// How long each answer took, in nanoseconds.
+    /// The time to each answer, in nanoseconds.
     var delays: [Int64] = []
 
     func line(batch: Int, connections: Int, bare: Double) -> String {

@@ -1,8 +1,10 @@
 import Foundation
 import Synchronization
 
-/// Clients that post changes as fast as they are answered, each on a thread with a socket of its
-/// own: as little work as can be, so that the relay is what is measured.
+/// Clients that post the next change as soon as the last one is answered.
+///
+/// Each has a thread and a socket of its own, and does as little work as possible, so that the
+/// measurement is of the relay.
 struct IntakeLoad: Sendable {
     let port: Int
     let batch: Int
@@ -123,7 +125,7 @@ private final class IntakeSocket {
         return 0
     }
 
-    /// The status of an answer that is there as a whole.
+    /// Returns the status of an answer, once the whole answer has come.
     private static func status(of bytes: ArraySlice<UInt8>) -> Int? {
         guard bytes.count > 12, let head = place(after: "\r\n\r\n", in: bytes) else { return nil }
         let length = place(after: "\r\ncontent-length: ", in: bytes[..<head])
@@ -132,7 +134,8 @@ private final class IntakeSocket {
         return number(bytes[9..<12])
     }
 
-    /// The first place behind `text`, whose letters are small, in any case.
+    /// Returns the index after the first occurrence of `text`, ignoring case; `text` must be
+    /// lowercase.
     private static func place(after text: StaticString, in bytes: ArraySlice<UInt8>) -> Int? {
         let wanted = (0..<text.utf8CodeUnitCount).map { text.utf8Start[$0] }
         guard bytes.count >= wanted.count else { return nil }

@@ -8,7 +8,7 @@ import Storage
 import StorageSQL
 import StorageSQLite
 
-/// Measures the start: the registry into the index, a snapshot out of it, and back.
+/// Measures the start: building the index from the registry, writing a snapshot, and loading it.
 struct BenchLoadingCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "loading",
@@ -22,7 +22,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
             meanwhile goes to standard error.
             """)
 
-    /// What one process measures.
+    /// The part of the start that one process measures.
     enum Phase: String, ExpressibleByArgument {
         case registry, snapshot
     }
@@ -98,7 +98,7 @@ struct BenchLoadingCommand: AsyncParsableCommand {
                 try await group.waitForAll()
             }
         }
-        // The progress comes to the head, as that of a relay that has worked everything.
+        // Moves the progress to the head, as in a relay that has settled everything.
         let mark = try await store.mark()
         try await store.settle(
             SettledStep(

@@ -8,7 +8,7 @@ import RelayModel
 import RelayServer
 import Synchronization
 
-/// Measures the gateway room alone: pushes against a gateway that answers at once.
+/// Measures the gateway room alone, with a far side that answers at once.
 struct BenchPushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
@@ -101,7 +101,7 @@ struct BenchPushCommand: AsyncParsableCommand {
     }
 }
 
-/// The pushes of a measurement, and what became of them.
+/// The pushes of a measurement, and their ends.
 private final class PushLoad: Sendable {
     /// Signalled when everything has ended.
     let finished = DispatchSemaphore(value: 0)
@@ -153,7 +153,7 @@ private final class PushLoad: Sendable {
         state.withLock { $0.gateway = nil }
     }
 
-    /// The next requests, at most `count`, as far as there are any left.
+    /// Returns the next requests: at most `count`, and fewer if fewer are left.
     func next(_ count: Int) -> [PushRequest] {
         let first = state.withLock { state in
             defer { state.issued += min(count, total - state.issued) }
@@ -170,7 +170,7 @@ private final class PushLoad: Sendable {
         }
     }
 
-    /// Counts what ended, and answers every end with a new request unless the load is paced.
+    /// Counts ended attempts, and replaces each with a new request unless the load is paced.
     func take(_ completions: [PushCompletion]) {
         let (gateway, isDone) = state.withLock { state in
             for completion in completions {
@@ -202,8 +202,8 @@ private final class PushLoad: Sendable {
 
     /// Sends `rate` requests a second until all are sent.
     ///
-    /// What became due in a millisecond is sent together: a finer step would cost this thread more
-    /// than the gateway's.
+    /// It sends what is due once in a millisecond. A finer step would cost this thread more than
+    /// the gateway's.
     func pace(at rate: Int) {
         let start = Usage.wallNow
         var sent = 0
@@ -219,7 +219,7 @@ private final class PushLoad: Sendable {
         }
     }
 
-    /// The figures as a JSON object; `sinkCPU` seconds are the sink's.
+    /// Returns the figures as a JSON object, without the `sinkCPU` seconds that the sink used.
     func report(sinkCPU: Double) -> String {
         let state = self.state.withLock { $0 }
         let measured = Double(max(1, state.latencies.count))
@@ -244,7 +244,7 @@ private final class PushLoad: Sendable {
     }
 }
 
-/// Counts latencies in steps of 20 µs up to two seconds, in the same memory for any number.
+/// A histogram of latencies in steps of 20 µs up to two seconds, in constant memory.
 struct LatencyHistogram: Sendable {
     private static let step = Duration.microseconds(20)
     private var counts = [UInt32](repeating: 0, count: 100_001)
@@ -255,7 +255,7 @@ struct LatencyHistogram: Sendable {
         count += 1
     }
 
-    /// The latency that `part` of all are not above.
+    /// Returns the latency in milliseconds that `part` of all latencies do not exceed.
     func milliseconds(at part: Double) -> Double {
         let wanted = Int((Double(count) * part).rounded(.up))
         var seen = 0
@@ -267,11 +267,11 @@ struct LatencyHistogram: Sendable {
     }
 }
 
-/// Time and CPU time of the process.
+/// The time and CPU time of the process.
 struct Usage {
-    /// Seconds of the monotonic clock.
+    /// The monotonic clock, in seconds.
     var wall: Double
-    /// Seconds of CPU, all threads together.
+    /// The CPU seconds of all threads together.
     var cpu: Double
 
     static var wallNow: Double {

@@ -4,15 +4,16 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// The least that can take pushes: an HTTP/2 server over TLS that accepts every request.
+/// A minimal HTTP/2 server over TLS that accepts every push.
 ///
-/// It reads frames and no headers, so that what is measured is the sender. It runs on a thread of
-/// its own, whose CPU time can be told apart.
+/// It parses frames and no headers, so that the measurement is of the sender. It runs on one
+/// thread of its own, whose CPU time can be told apart.
 final class BenchPushSink: Sendable {
     private let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     private let channel: any Channel
 
-    /// Serves on a free port of the loopback, with `server.pem` and `server-key.pem` of a folder.
+    /// Starts on a free port of the loopback interface, with `server.pem` and `server-key.pem` of
+    /// a folder.
     init(certificates folder: String) async throws {
         let chain = try NIOSSLCertificate.fromPEMFile("\(folder)/server.pem")
         var tls = TLSConfiguration.makeServerConfiguration(
@@ -33,17 +34,18 @@ final class BenchPushSink: Sendable {
             .bind(host: "127.0.0.1", port: 0).get()
     }
 
-    /// Where it serves.
+    /// The URL of the server.
     var url: String { "https://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-    /// The CPU seconds that its thread has used.
+    /// The CPU seconds that the server's thread has used.
     var cpuSeconds: Double {
         get async throws {
             try await channel.eventLoop.submit { ThreadTime.seconds }.get()
         }
     }
 
-    /// The same, for callers that cannot suspend; not from the sink's own thread.
+    /// The CPU seconds, for callers that cannot suspend; do not call it on the server's own
+    /// thread.
     var cpuSecondsNow: Double {
         (try? channel.eventLoop.submit { ThreadTime.seconds }.wait()) ?? 0
     }
@@ -70,7 +72,7 @@ private final class FrameAnswerer: ChannelInboundHandler {
 
     private static let prefaceBytes = 24
     private static let headerBytes = 9
-    /// What a connection may send before it is given more.
+    /// The number of bytes for which a connection gets credit at a time.
     private static let windowStep: UInt32 = 1 << 20
 
     private var input = ByteBuffer()
@@ -105,7 +107,7 @@ private final class FrameAnswerer: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// Answers the next frame, if the whole of it is there.
+    /// Answers the next frame if it has come completely; returns whether it did.
     private func answerFrame() -> Bool {
         let start = input.readerIndex
         guard input.readableBytes >= Self.headerBytes,

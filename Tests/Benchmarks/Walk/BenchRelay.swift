@@ -9,7 +9,7 @@ import RelayServer
 import Storage
 import StorageSQL
 
-/// The rooms of the walk on a store of their own, joined as in a relay, without its listeners.
+/// The rooms of the walk on a store of their own, joined as in a relay but without listeners.
 struct BenchRelay: Sendable {
     private let store: RelayStore
     private let worker: DeliveryWorker
@@ -20,7 +20,7 @@ struct BenchRelay: Sendable {
     private let world = World.real
     private let logger = Logger(label: "belfry.bench", factory: { _ in SwiftLogNoOpLogHandler() })
 
-    /// Opens the store and fills it with what the load needs.
+    /// Opens the store, and fills it with what the load needs.
     init(
         store place: BenchStore, gateway: CurlGatewaySettings, load: RelayLoad, countsHealth: Bool
     ) async throws {
@@ -87,7 +87,8 @@ struct BenchRelay: Sendable {
             try await ranges.run()
         }
         let sums = Task { [store] in
-            // As upkeep does, but without looking at the minute.
+            // Adds firings up under the same condition as upkeep, without waiting for the next
+            // minute.
             while true {
                 try await Task.sleep(for: .seconds(1))
                 guard store.firingsNotAddedUp >= 65_536 else { continue }
@@ -101,8 +102,10 @@ struct BenchRelay: Sendable {
         try await follower.follow(from: mark)
     }
 
-    /// Appends changes durably: at a rate one by one, otherwise in batches that never run more than
-    /// a few thousand ahead of what is settled.
+    /// Appends changes durably.
+    ///
+    /// With a rate it appends them one by one. Without one it appends batches, at most a few
+    /// thousand changes ahead of the progress.
     func append(_ count: Int, rate: Int, batch: Int) async throws {
         guard rate > 0 else { return try await appendBatches(count, of: batch) }
         let start = ContinuousClock.now
@@ -131,7 +134,8 @@ struct BenchRelay: Sendable {
             changes, container: settings.key, source: try load.source, at: world.now())
     }
 
-    /// The progress passes what must be tried again, so the retries are looked at too.
+    /// Returns whether everything up to `head` is settled, including retries, which the progress
+    /// has already passed.
     private func isSettled(_ head: LogPosition) async throws -> Bool {
         guard worker.recordedMark.position >= head, worker.inFlight == 0,
             try await store.containersWithRanges().isEmpty
@@ -139,7 +143,7 @@ struct BenchRelay: Sendable {
         return try await store.retries(of: settings.key, limit: 1).isEmpty
     }
 
-    /// Returns when everything in the log is settled, retries included.
+    /// Waits until everything in the log is settled, including retries.
     func waitUntilSettled() async throws {
         let head = try await store.head()
         while try await !isSettled(head) {
@@ -148,11 +152,11 @@ struct BenchRelay: Sendable {
     }
 }
 
-/// Users with devices and a subscription each, and changes that fire those of some of them.
+/// Users with devices and one subscription each, and changes that fire the subscriptions of some.
 struct RelayLoad: Sendable {
     let users: Int
     let devicesPerUser: Int
-    /// How many users follow one artist.
+    /// The number of users who follow one artist.
     let subscribers: Int
     let raisesBadges: Bool
 
@@ -164,7 +168,7 @@ struct RelayLoad: Sendable {
 
     var source: SourceName { get throws { try named("bench") } }
 
-    /// Saves the users' devices and subscriptions, some at a time.
+    /// Saves the users' devices and subscriptions, 64 users at a time.
     func furnish(_ store: RelayStore, at now: Timestamp) async throws {
         let width = 64
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -211,7 +215,7 @@ struct RelayLoad: Sendable {
         return subscription
     }
 
-    /// The change with this number, of an artist whom some users follow.
+    /// Returns the change with this number, of an artist whom some users follow.
     func change(_ number: Int) throws -> RecordChange {
         var change = RecordChange(
             .create, of: try named("Artwork"), RecordID(recordName: try named("art-\(number)")))
@@ -224,7 +228,8 @@ struct RelayLoad: Sendable {
 
     private func token(_ number: Int) throws -> DeviceToken {
         let digits = String(number, radix: 16)
-        // Filled up with a digit that no number begins with, or two devices would share a token.
+        // Padded with a digit that no number begins with; otherwise two devices could share a
+        // token.
         return try named(String(repeating: "0", count: 64 - digits.count) + digits)
     }
 

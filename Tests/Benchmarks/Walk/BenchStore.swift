@@ -6,10 +6,10 @@ import StoragePostgreSQL
 import StorageSQL
 import StorageSQLite
 
-/// Where a benchmark keeps its store: in a file, or in a schema of its own of a database.
+/// The place of a benchmark's store: a file, or a schema of its own in a database.
 struct BenchStore: Sendable {
     let path: String
-    /// The database, as `postgresql://…`; `nil` for the file.
+    /// The database as `postgresql://…`; `nil` for a file.
     let url: String?
     private let schema: String
 
@@ -19,7 +19,7 @@ struct BenchStore: Sendable {
         schema = "bench_" + UUID().uuidString.lowercased().replacing("-", with: "")
     }
 
-    /// Opens it, and makes it if it is not there.
+    /// Opens the store, and creates it if it does not exist.
     func open(_ settings: StoreSettings = StoreSettings()) throws -> RelayStore {
         guard let url else { return try RelayStore.open(path: path, settings: settings) }
         return try RelayStore.open(
@@ -28,13 +28,13 @@ struct BenchStore: Sendable {
             settings: settings)
     }
 
-    /// The settings of a relay that has it.
+    /// The command-line settings of a relay with this store.
     var settings: [String] {
         guard let url else { return ["--storage-path", path] }
         return ["--storage-url", url, "--storage-schema", schema]
     }
 
-    /// How an option names the database.
+    /// The help text of the option that names the database.
     static let help = """
         A database to keep the store in, as postgresql://…, instead of a file; the schemas that \
         are made in it stay.
