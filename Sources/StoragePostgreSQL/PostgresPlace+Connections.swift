@@ -34,9 +34,9 @@ extension PostgresPlace {
         } catch let error as PostgresError where error.isFull {
             throw .inaccessible(
                 path: "\(self)",
-                reason: "the server has \(others.count + 1) of the \(needed) "
-                    + "connections left that a relay needs (\(error.message)): raise "
-                    + "max_connections, or the limit of the role or the database, or end others")
+                reason: "the server has \(others.count + 1) of the \(needed) connections left that "
+                    + "a relay needs (\(error.message)): raise max_connections, or the limit of "
+                    + "the role or the database, or end other connections")
         } catch let error as PostgresError {
             throw error.opening(self)
         } catch {

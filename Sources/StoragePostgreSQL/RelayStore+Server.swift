@@ -89,8 +89,8 @@ extension RelayStore {
             guard version == schema.version else {
                 throw StorageError.inaccessible(
                     path: "\(place)",
-                    reason: "its schema has version \(version), and this Belfry checks version "
-                        + "\(schema.version): run belfry migrate, or that version")
+                    reason: "its schema has version \(version), and this Belfry can check only "
+                        + "version \(schema.version): run belfry migrate, or that version")
             }
             // Reading everything may take any time.
             try plain.query(

@@ -45,7 +45,7 @@ final class ServerEngine: StoreEngine {
             writer.giveUp(.closed("another relay owns the store now"))
         }
         guard let lease else {
-            throw .inaccessible(path: place, reason: "the process has no descriptor left")
+            throw .inaccessible(path: place, reason: "the process has no file descriptor left")
         }
         self.lease = lease
         lease.start { [ending] in ending.finish() }

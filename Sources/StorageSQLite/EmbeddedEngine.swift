@@ -194,7 +194,7 @@ private struct StoreOpening {
         let lastEntry = row[3] as Int64?
         guard lastEntry ?? 0 <= row[1] as Int64 else {
             throw StorageError.damaged(
-                path: "shardHead", reason: "the log goes beyond its head")
+                path: "shardHead", reason: "the log has entries after its head")
         }
         self.identity = identity
         head = LogPosition(stored: row[1])

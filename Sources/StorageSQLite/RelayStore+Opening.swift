@@ -33,7 +33,7 @@ extension RelayStore {
         guard isThere || settings.creation == .whenMissing else {
             // Without permission to search a directory it is unknown whether the file exists.
             if access(path, F_OK) != 0, errno == EACCES {
-                throw StorageError.failed(path, "it cannot be looked for", EACCES)
+                throw StorageError.failed(path, "its folder cannot be searched", EACCES)
             }
             throw StorageError.missing(path: path)
         }
@@ -84,7 +84,9 @@ extension RelayStore {
         defer { lock.release() }
         guard LogTrimmer.size(of: path + "-wal") == 0 else {
             throw StorageError.inaccessible(
-                path: path, reason: "it has a write-ahead log: a start folds it into the file")
+                path: path,
+                reason:
+                    "it has a write-ahead log: start the relay once, which moves it into the file")
         }
         let code = lock.reseal()
         guard code == 0 else {

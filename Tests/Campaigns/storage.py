@@ -260,7 +260,7 @@ def damaged_log(scene):
     started = scene.relay.start(wait=False) and scene.relay.ready()
     assert not started and scene.relay.process.returncode == 69, scene.relay.process.returncode
     told = open(os.path.join(scene.folder, "relay.log")).read()
-    assert "does not hold what was acknowledged" in told \
+    assert "lacks changes that were acknowledged" in told \
         or "is broken, and what was committed after it would be lost" in told, told
     for kept in (0, middle, last):
         open(log, "wb").write(good[:32 + kept * 4120])

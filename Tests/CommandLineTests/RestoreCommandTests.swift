@@ -65,7 +65,7 @@ import Testing
         #expect(await relay.end() == 0)
         try FileManager.default.removeItem(atPath: file)
         let lost = try await BuiltBelfry.run(ServedBelfry.arguments(on: file, for: gateway))
-        #expect(lost.code == 69 && lost.complaint.contains("it is gone or empty"))
+        #expect(lost.code == 69 && lost.complaint.contains("it is missing or empty"))
         await gateway.simulated.stop()
     }
 }

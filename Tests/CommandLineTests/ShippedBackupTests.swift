@@ -167,7 +167,7 @@ import Testing
                 [
                     "restore", "--from", "file:///nowhere/at/all", "--database", rig.database,
                     "--replace",
-                ], "it is there from another time"
+                ], "it exists from an earlier restore"
             ),
             (["backups", "list", "file:///a/../b"], "must be file:///FOLDER"),
             (["backups", "list", "file:///nowhere/at/all"], "there is no such folder"),

@@ -128,7 +128,7 @@ import Testing
         rig.clock.advance(by: .seconds(1))
         let again = try await ShippingRig(at: rig.home, clock: rig.clock, to: rig.destination)
         #expect(again.spool.chainName == nil)
-        #expect(again.spool.takeEnding() == "something else has had the file open since")
+        #expect(again.spool.takeEnding() == "another program has opened the file since then")
         var next = ShippingRound(again.shipper)
         try await next.run()
         #expect(again.shipper.status.bases == 2)

@@ -133,8 +133,10 @@ import Testing
         #expect(
             NodeAnswering.told(
                 "the server has no connection left (connection to 10.0.0.5 (a) failed: too many "
-                    + "connections for role \"belfry\"): raise max_connections, or end others")
-                == "the server has no connection left: raise max_connections, or end others")
+                    + "connections for role \"belfry\"): raise max_connections, or end other "
+                    + "connections")
+                == "the server has no connection left: raise max_connections, or end other "
+                + "connections")
         #expect(NodeAnswering.told("the store is moved") == "the store is moved")
     }
 

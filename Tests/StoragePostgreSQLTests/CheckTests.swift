@@ -19,7 +19,7 @@ struct CheckTests {
         try test.server.sql("DELETE FROM \(test.schema).\(table)")
         #expect(
             try RelayStore.check(place).problems
-                == ["1 × a row of which each store has one is missing"])
+                == ["1 × a row that every store must have is missing"])
     }
 
     @Test func `what belongs to a container that is not there is named`() throws {
@@ -37,8 +37,8 @@ struct CheckTests {
             """)
         #expect(
             try RelayStore.check(place).problems == [
-                "1 × a row of logEntry is of a container that is not there",
-                "2 × a row of dedupe is of a container that is not there",
+                "1 × a row of logEntry belongs to a container that is missing",
+                "2 × a row of dedupe belongs to a container that is missing",
             ])
     }
 
@@ -65,7 +65,7 @@ struct CheckTests {
             SELECT deliveryID, 1, 1, 1, 1, 1, 1, 400, '', 1, '' FROM digest
             WHERE subscription = 'public/2';
             """)
-        let sentence = "2 × a delivery is the newest of an open digest, and pending or dead besides"
+        let sentence = "2 × a delivery is the newest of an open digest, and also pending or dead"
         #expect(try RelayStore.check(place).problems.contains(sentence))
     }
 }

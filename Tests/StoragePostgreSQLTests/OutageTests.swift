@@ -155,7 +155,7 @@ struct OutageTests {
         session.expectEnd()
         hasPassed.withLock { $0 = true }
         let end = await #expect(throws: StorageError.self) { try await doubtful.value }
-        #expect("\(String(describing: end))".contains("nobody knows"))
+        #expect("\(String(describing: end))".contains("it is unknown whether"))
         inbox.end(.closed("the test has ended"))
         home.server.end()
     }

@@ -44,7 +44,7 @@ struct VerdictTests {
         #expect(told.passes)
         #expect("\(told)".contains("not as this Belfry needs them"))
         #expect("\(told)".contains("it does not exist (\(state))"))
-        #expect(try #require(PostgresSession.obstacle(of: error)).contains("undo what altered"))
+        #expect(try #require(PostgresSession.obstacle(of: error)).contains("undo the alteration"))
     }
 
     /// A relay that stands by says in its log and its `/readyz` what is wrong, as the owner does.
@@ -64,7 +64,7 @@ struct VerdictTests {
         let error = PostgresError(
             state: "", message: "server does not support SSL, but SSL was required")
         let told = "\(error.opening(place))"
-        #expect(told.contains("the server speaks no TLS") && told.contains("sslmode=disable"))
+        #expect(told.contains("the server does not speak TLS") && told.contains("sslmode=disable"))
         #expect(!told.contains("sslrootcert"))
     }
 

@@ -285,7 +285,7 @@ import Testing
         await other.close()
         try log.write(to: URL(filePath: crashed.path + "-wal"))
         let error = #expect(throws: StorageError.self) { try crashed.open() }
-        #expect("\(try #require(error))".contains("was left from another file"))
+        #expect("\(try #require(error))".contains("belongs to another file"))
     }
 
     @Test func `a page that is damaged while the relay runs is not served, and ends all writing`()

@@ -10,17 +10,17 @@ import Testing
 /// Error messages name the real cause, and only damage is called damage.
 @Suite struct ErrorSentenceTests {
     static let cases: [(code: Int32, message: String?, start: String)] = [
-        (8, nil, "/file cannot be used: it may only be read"),
-        (8 | 5 << 8, nil, "/file cannot be used: it may only be read"),
-        (3, nil, "/file cannot be used: it may only be read"),
+        (8, nil, "/file cannot be used: it is read-only"),
+        (8 | 5 << 8, nil, "/file cannot be used: it is read-only"),
+        (3, nil, "/file cannot be used: it is read-only"),
         (14, nil, "/file cannot be used: there is no such file"),
         (10, nil, "/file cannot be used: the disk could not read or write it (SQLite 10)"),
         (10 | 1 << 8, nil, "/file cannot be used: the disk could not read or write it"),
-        (7, nil, "/file cannot be used: there is no memory for it"),
+        (7, nil, "/file cannot be used: there is not enough memory for it"),
         (13, nil, "no room on the disk"),
         (5, nil, "too much is waiting to be written: the database is locked"),
         (11, "malformed", "/file is damaged: SQLite error 11"),
-        (26, nil, "/file cannot be used: it is no store of Belfry: it does not begin as"),
+        (26, nil, "/file cannot be used: it is not a store of Belfry: it does not begin as"),
         (10 | 32 << 8, nil, "/file is damaged: page "),
     ]
 
@@ -55,7 +55,7 @@ import Testing
         #expect(mkfifo(name, 0o600) == 0)
         let error = #expect(throws: StorageError.self) { _ = try home.open() }
         #expect(
-            error.map { "\($0)" } == "\(name) cannot be used: it is no regular file")
+            error.map { "\($0)" } == "\(name) cannot be used: it is not a regular file")
     }
 
     @Test(arguments: ["", "-wal", "-shm", "-witness"])

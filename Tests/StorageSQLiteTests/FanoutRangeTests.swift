@@ -95,11 +95,11 @@ import Testing
             store.unreadable.takeNews() == [
                 UnreadableRow(
                     table: "subscription", key: "\(serials[1])",
-                    reason: "the range of the change at \(position) names it, and it is gone")
+                    reason: "the range of the change at \(position) names it, but it is missing")
             ])
         #expect(
             try RelayStore.check(path: home.path).problems == [
-                "1 × a range names a subscription that is gone"
+                "1 × a range names a subscription that is missing"
             ])
         await store.close()
     }

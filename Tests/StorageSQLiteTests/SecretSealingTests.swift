@@ -175,13 +175,13 @@ import Testing
         await (try Self.open(home, Self.first)).close()
         let missing = StorageError.secrets(
             path: home.path,
-            reason: "they are encrypted with the key \(Self.first.id), and none is configured: set "
-                + "secrets.keyFile or secrets.key")
+            reason: "they are encrypted with the key \(Self.first.id), but no key is configured: "
+                + "set secrets.keyFile or secrets.key")
         #expect(throws: missing) { try Self.open(home, nil) }
         let wrong = StorageError.secrets(
             path: home.path,
-            reason: "they are encrypted with the key \(Self.first.id), and the configured one is "
-                + "\(Self.second.id): set the right one, or name the one before in "
+            reason: "they are encrypted with the key \(Self.first.id), but the configured one is "
+                + "\(Self.second.id): set the right one, or name the previous one in "
                 + "secrets.previousKeyFile")
         #expect(throws: wrong) { try Self.open(home, Self.second) }
         await (try Self.open(home, Self.first)).close()

@@ -41,7 +41,7 @@ import Testing
             #expect(throws: SnapshotFailure.self) { try Self.read(path) }
         }
         try (whole + [0]).write(to: URL(filePath: path))
-        #expect(throws: SnapshotFailure("there is more behind its end")) { try Self.read(path) }
+        #expect(throws: SnapshotFailure("there is data after its end")) { try Self.read(path) }
     }
 
     @Test(arguments: 0...18)

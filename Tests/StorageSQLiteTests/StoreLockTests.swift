@@ -28,7 +28,7 @@ import Testing
             atPath: nowhere, withDestinationPath: "/tmp/belfry-nothing-is-here")
         #expect(
             throws: StorageError.inaccessible(
-                path: nowhere, reason: "it is a link to a file that is not there")
+                path: nowhere, reason: "it is a link to a file that does not exist")
         ) { try RelayStore.open(path: nowhere, settings: .forTests) }
     }
 

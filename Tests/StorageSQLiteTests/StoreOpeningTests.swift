@@ -113,7 +113,7 @@ import Testing
         }
         #expect(
             "\(StorageError.notSQLite(home.path))".hasPrefix(
-                "\(home.path) cannot be used: it is no store of Belfry: "))
+                "\(home.path) cannot be used: it is not a store of Belfry: "))
         #expect(try Data(contentsOf: URL(filePath: home.path)) == text)
     }
 

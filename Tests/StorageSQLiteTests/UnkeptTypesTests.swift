@@ -98,7 +98,10 @@ import Testing
         let store = try await Self.left(home)
         let refusal = StorageError.bounded(
             .waiting,
-            reason: "Artwork was kept no more, and what was kept of it is being forgotten yet")
+            reason:
+                "the records of Artwork are still being forgotten, because the type was not kept "
+                + "for a while"
+        )
         await #expect(throws: refusal) { try await Self.create(["new"], Self.type, in: store) }
         await #expect(throws: refusal) {
             try await store.putSchema(of: Sample.container, at: Sample.moment(3)) { _ in

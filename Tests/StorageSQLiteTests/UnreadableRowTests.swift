@@ -224,7 +224,7 @@ import Testing
                 "device 1: device.token holds what Belfry does not write",
                 "retry \(retry): retry.body holds what Belfry does not write",
                 // The test has changed rows directly, so the counts are wrong.
-                "4 × a subscription, device, record or zone is not counted as it stands",
+                "4 × a subscription, device, record or zone is counted wrongly",
             ])
         await store.close()
     }

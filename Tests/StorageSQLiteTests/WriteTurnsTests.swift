@@ -91,7 +91,9 @@ import Testing
         #expect(
             inbox.submit([Self.request(Sample.container)])
                 == .overloaded(
-                    "50 changes of the container are waiting to be written, beside others'"))
+                    "50 changes of the container are waiting to be written, as well as those of "
+                        + "others"
+                ))
         // A container with few changes is not refused because of the others' changes.
         #expect(inbox.submit([Self.request(Self.other, changes: 10)]) == nil)
         // Neither bound refuses the relay's own work.

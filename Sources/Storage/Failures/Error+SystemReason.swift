@@ -35,7 +35,7 @@ private func reason(of error: CocoaError) -> String {
     case .fileWriteFileExists: "it exists already"
     case .fileWriteOutOfSpace: "the disk is full"
     case .fileReadInapplicableStringEncoding: "it is not UTF-8"
-    case .fileReadInvalidFileName: "it is no name of a file"
+    case .fileReadInvalidFileName: "it is not a valid file name"
     default: "error \(error.code.rawValue) of the file system"
     }
 }

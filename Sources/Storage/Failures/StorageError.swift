@@ -67,16 +67,16 @@ extension StorageError: CustomStringConvertible {
                 + "use that version, or restore a backup"
         case .damaged(let path, let reason): "\(path) is damaged: \(reason)"
         case .lost(let path, let reason):
-            "\(path) does not hold what was acknowledged: \(reason)"
+            "\(path) lacks changes that were acknowledged: \(reason)"
         case .missing(let path):
-            "there is no store at \(path), and none is made unasked, because one that is missing "
-                + "may be on a disk that is not mounted: start once with "
-                + "--storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), "
-                + "or run belfry migrate --database \(path)"
-        case .missingSchema(let place, let schema):
-            "there is no store at \(place), and none is made unasked: start once with "
+            "there is no store at \(path), and the relay makes none by itself, because the store "
+                + "may be on a disk that is not mounted: to make one, start once with "
                 + "--storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), or run "
-                + "belfry migrate --database postgresql://… --schema \(schema)"
+                + "belfry migrate --database \(path)"
+        case .missingSchema(let place, let schema):
+            "there is no store at \(place), and the relay makes none by itself: to make one, start "
+                + "once with --storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), "
+                + "or run belfry migrate --database postgresql://… --schema \(schema)"
         case .foreignSchema(let path, let reason):
             "the schema of \(path) is not that of a released Belfry: \(reason); use the version "
                 + "that wrote it, or restore a backup"
@@ -84,7 +84,7 @@ extension StorageError: CustomStringConvertible {
         case .secrets(let path, let reason):
             "the secrets in \(path) cannot be read: \(reason)"
         case .unsafeSetting(let name, let wanted, let found):
-            "SQLite's \(name) is \(found) and not \(wanted): acknowledged changes could be lost"
+            "SQLite's \(name) is \(found) instead of \(wanted): acknowledged changes could be lost"
         case .noRoom(let reason): "no room on the disk: \(reason)"
         case .overloaded(let reason): "too much is waiting to be written: \(reason)"
         case .unavailable(let reason): "the database cannot be used right now: \(reason)"
@@ -92,7 +92,7 @@ extension StorageError: CustomStringConvertible {
         case .unreadable(let entry):
             "the log's entry \(entry.position) cannot be read: \(entry.reason)"
         case .progressMoved(let mark):
-            "somebody else moved the progress to \(mark.position): this relay must stop"
+            "another relay moved the progress to \(mark.position): this relay must stop"
         case .overQuota(let refusal): refusal.description
         case .unknownContainer(let key): "there is no container \(key)"
         case .closed(let reason): "the store is closed: \(reason)"

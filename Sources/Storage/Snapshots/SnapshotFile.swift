@@ -99,10 +99,10 @@ package enum SnapshotFile {
             size = fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
             let start = try take(SnapshotFile.magic.count + 4)
             guard Array(start.prefix(SnapshotFile.magic.count)) == SnapshotFile.magic else {
-                throw SnapshotFailure("it is no snapshot")
+                throw SnapshotFailure("it is not a snapshot")
             }
             guard Array(start.suffix(4)) == SnapshotFile.bytes(SnapshotFile.version) else {
-                throw SnapshotFailure("it is of another version")
+                throw SnapshotFailure("it has another version")
             }
         }
 
@@ -116,13 +116,13 @@ package enum SnapshotFile {
         package func next() throws -> [UInt8]? {
             let length = try take(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             if length == SnapshotFile.end {
-                guard offset == size else { throw SnapshotFailure("there is more behind its end") }
+                guard offset == size else { throw SnapshotFailure("there is data after its end") }
                 return nil
             }
             guard let count = Int(exactly: length) else { throw SnapshotFailure("it is cut off") }
             let section = try take(count)
             guard try take(32).elementsEqual(SHA256.hash(data: section)) else {
-                throw SnapshotFailure("a checksum does not fit")
+                throw SnapshotFailure("a checksum does not match")
             }
             return section
         }

@@ -13,7 +13,8 @@ package final class WakeUp: Sendable {
     package init() {
         var ends: [Int32] = [-1, -1]
         // Without two descriptors for its writer, no store can be opened and no relay can start.
-        precondition(unsafe pipe(&ends) == 0, "no pipe to wake a thread by: errno \(errno)")
+        precondition(
+            unsafe pipe(&ends) == 0, "no pipe for waking a thread can be made: errno \(errno)")
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reading, writing) = (ends[0], ends[1])
     }

@@ -38,7 +38,7 @@ final class ServerReaders: Sendable {
         for _ in 0..<max(1, count) {
             guard let reader = Reader(session) else {
                 throw .inaccessible(
-                    path: "\(session.place)", reason: "the process has no descriptor left")
+                    path: "\(session.place)", reason: "the process has no file descriptor left")
             }
             readers.append(reader)
         }

@@ -38,7 +38,7 @@ package final class ServerMoveEnd: MoveEnd {
         let lease = LeaseRenewer(session, plain, epoch: epoch) {}
         guard let lease else {
             throw StorageError.inaccessible(
-                path: place, reason: "the process has no descriptor left")
+                path: place, reason: "the process has no file descriptor left")
         }
         self.lease = lease
         let (ending, end) = AsyncStream.makeStream(of: Never.self)
@@ -100,7 +100,7 @@ package final class ServerMoveEnd: MoveEnd {
             }
             throw StorageError.inaccessible(
                 path: "\(place)",
-                reason: "its schema has version \(version), and this Belfry takes version "
+                reason: "its schema has version \(version), and this Belfry needs version "
                     + "\(schema.version): run belfry migrate first")
         }
     }

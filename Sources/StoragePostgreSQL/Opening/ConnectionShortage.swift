@@ -12,7 +12,7 @@ final class ConnectionShortage: Sendable {
     private static let validity = Duration.seconds(5)
     /// The reason as it is reported, without details of the server.
     static let sentence =
-        "the database has no connection left: raise max_connections, or end others"
+        "the database has no connection left: raise max_connections, or end other connections"
 
     /// Returns the sentence if the shortage holds at a moment.
     func reason(at moment: Duration) -> String? {

@@ -15,7 +15,7 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
     package static let usualSchema = "belfry"
     /// The rule for schema names, for messages; a name in PostgreSQL has at most 63 bytes.
     package static let schemaRule =
-        "a small letter or _, then small letters, digits or _, at most 63 of them"
+        "a lower-case letter or _, then lower-case letters, digits or _, at most 63 in all"
 
     /// Parses `postgresql://…`.
     ///
@@ -27,7 +27,7 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         guard Self.isSchema(schema) else {
             throw .inaccessible(
                 path: "storage.schema",
-                reason: "a schema is \(Self.schemaRule), and does not begin with pg_")
+                reason: "a schema must be \(Self.schemaRule), and must not begin with pg_")
         }
         do {
             target = try PostgresTarget(url)
@@ -45,7 +45,7 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         guard Self.isSchema(other) else {
             throw .inaccessible(
                 path: "nodes.schemas",
-                reason: "a schema is \(Self.schemaRule), and does not begin with pg_")
+                reason: "a schema must be \(Self.schemaRule), and must not begin with pg_")
         }
         return PostgresPlace(target: target, schema: other, authorities: authorities)
     }

@@ -89,7 +89,7 @@ struct PostgresSession: Sendable {
     func reach() throws -> PostgresConnection {
         guard let wake = PostgresWake() else {
             throw StorageError.inaccessible(
-                path: "\(place)", reason: "the process has no descriptor left")
+                path: "\(place)", reason: "the process has no file descriptor left")
         }
         return try reach(parameters, wake)
     }
@@ -136,7 +136,7 @@ struct PostgresSession: Sendable {
         guard connection.serverVersion < Self.oldestVersion else { return }
         throw refusal(
             "the server is PostgreSQL \(connection.serverVersion / 10_000), and 14 is the oldest "
-                + "that will do: upgrade it")
+                + "that is supported: upgrade it")
     }
 
     /// Returns a connection to the server that is the current primary.
@@ -173,14 +173,14 @@ struct PostgresSession: Sendable {
 
     /// The error if only a former primary answers, which was replaced by a promoted server.
     static let formerPrimary =
-        "the server that answers was the primary before another was promoted: start that one, and "
-        + "make this one its standby; or if this one is to go on, restart the relay without the "
-        + "other"
+        "the server that answers was the primary until another server was promoted: start the "
+        + "promoted server and make this one its standby; or, to go on with this one, restart the "
+        + "relay without the other"
 
     /// The error if two servers accept writes and have diverged, and neither was promoted later.
     static let forked =
-        "two of the servers that are named take what is written, each for itself, as after both "
-        + "were promoted: end the one that is not to go on, and make it the other's standby"
+        "two of the named servers accept writes independently, as if both were promoted: stop the "
+        + "one that is not to go on, and make it a standby of the other"
 
     /// Connects to a host to find out whether it is the current primary; `nil` if it does not
     /// accept writes.
@@ -249,10 +249,10 @@ struct PostgresSession: Sendable {
                 pg_is_in_recovery()::text, pg_backend_pid()::text
             """)
         let found = rows.first?.map { $0 ?? "" } ?? []
-        guard found.count == 6 else { throw refusal("the server does not say how it works") }
+        guard found.count == 6 else { throw refusal("the server does not tell its settings") }
         guard found[0] == "UTF8" else {
             throw refusal(
-                "the database's encoding is \(found[0]), and UTF8 is needed: make another")
+                "the database's encoding is \(found[0]), but UTF8 is needed: make another database")
         }
         for (name, value) in [("fsync", found[1]), ("full_page_writes", found[2])]
         where value != "on" {
@@ -266,8 +266,8 @@ struct PostgresSession: Sendable {
         }
         guard found[5] == "\(connection.serverProcess)" else {
             throw refusal(
-                "a pooler is between, as pgbouncer is, which may lose what the relay prepares: "
-                    + "connect to the server itself")
+                "there is a pooler in between, such as pgbouncer, which may lose what the relay "
+                    + "prepares: connect to the server itself")
         }
     }
 

@@ -92,8 +92,8 @@ extension PostgresError {
             return "the role of the database lacks a right: let it own its schema"
         }
         if Self.ofAlteredTables.contains(state) {
-            return "the store's tables are not as this Belfry needs them: undo what altered them, "
-                + "or run the version that belfry nodes shows for the other relays"
+            return "the store's tables are not as this Belfry needs them: undo the alteration, or "
+                + "run the version that belfry nodes shows for the other relays"
         }
         return "the store's tables cannot be found: was its schema dropped or renamed, or may the "
             + "role no longer use it?"
@@ -106,7 +106,7 @@ extension PostgresError {
         switch verdict {
         case .lost: StorageError.unavailable(words)
         case .barred: StorageError.unavailable(obstacle.map { "\($0) (\(words))" } ?? words)
-        case .again: StorageError.overloaded("others wrote the same: \(words)")
+        case .again: StorageError.overloaded("another transaction wrote the same rows: \(words)")
         case .outdated, .failing: StorageError.unavailable(words)
         case .noRoom: StorageError.noRoom("the database: \(words)")
         case .busy: StorageError.overloaded("the database is busy: \(words)")
@@ -143,18 +143,18 @@ extension PostgresError {
         }
         if state == "53300" { return Self.full(words) }
         if state == "55P03" {
-            return "somebody else holds the store's tables for long (\(words)), as pg_dump does, "
-                + "or changes its schema: begin again once that has ended"
+            return "another client holds locks on the store's tables for long (\(words)), as "
+                + "pg_dump does, or changes its schema: begin again once that has ended"
         }
         if message.contains("definition of service") {
-            return "there is no such service (\(words)): name one of the file that PGSERVICEFILE "
+            return "there is no such service (\(words)): name one from the file that PGSERVICEFILE "
                 + "names"
         }
         // The server itself may report that a statement takes too long although it waits for no
         // other session.
         if isUnanswered || state == "57014" {
-            return "the server does not answer (\(words)): it stands still, or a synchronous "
-                + "standby is away for which it waits"
+            return "the server does not answer (\(words)): it hangs, or it waits for a synchronous "
+                + "standby that is away"
         }
         // This happens to a relay that stands by or starts after the schema was dropped or renamed.
         if ["42P01", "3F000", "42703"].contains(state), let obstacle {
@@ -163,22 +163,23 @@ extension PostgresError {
         guard state.isEmpty else { return "\(Self.refusing) (\(words)): see its log" }
         return switch refusal {
         case .password:
-            "the server does not let the role in (\(words)): check the password in the file that "
-                + "PGPASSFILE names, and pg_hba.conf"
+            "the server does not let the role log in (\(words)): check the password in the file "
+                + "that PGPASSFILE names, and pg_hba.conf"
         case .database: "there is no such database (\(words)): name one that exists in the URL"
         case .full: Self.full(words)
         case .untrusted where speaksNoTLS:
-            "the server speaks no TLS (\(words)): set ssl = on there, with a certificate, or say "
-                + "sslmode=disable in the URL where nobody else is on the network between"
+            "the server does not speak TLS (\(words)): set ssl = on there, with a certificate, or, "
+                + "on a network that nobody else uses, set sslmode=disable in the URL"
         case .untrusted:
-            "the server does not prove who it is (\(words)): name the file with its authority in "
-                + "sslrootcert, and the host as its certificate has it"
+            "the server's certificate cannot be verified (\(words)): name the file with its "
+                + "authority in sslrootcert, and the host as in the certificate"
         case .unreachable:
             "\(Self.unreachable) (\(words)): \(whatToCheck)"
         }
     }
 
     private static func full(_ words: String) -> String {
-        "the server has no connection left (\(words)): raise max_connections, or end others"
+        "the server has no connection left (\(words)): raise max_connections, or end other "
+            + "connections"
     }
 }

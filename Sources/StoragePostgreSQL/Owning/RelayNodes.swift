@@ -139,8 +139,8 @@ enum RelayNodes {
             let differences = own.differences(of: other)
             guard !differences.isEmpty else { return nil }
             let list = SettingDifference.list(differences, \.description)
-            return "\(name) has other settings (\(list)): give all relays the same, because those "
-                + "of the owner hold, and each may be the next"
+            return "\(name) has other settings (\(list)): give all relays the same: the settings "
+                + "of the owner are in force, and any relay may become the owner"
         }
     }
 
@@ -163,9 +163,9 @@ enum RelayNodes {
         guard !required.isEmpty else { return }
         throw StorageError.inaccessible(
             path: "\(place)",
-            reason: "\(row[0] ?? "a relay"), which owns it, has other settings that must be the "
-                + "same (\(SettingDifference.list(required, \.description))): give both the same, "
-                + "end that one first, or name another storage.schema")
+            reason: "\(row[0] ?? "a relay"), which owns it, has other values of settings that must "
+                + "be the same (\(SettingDifference.list(required, \.description))): give both "
+                + "relays the same, end that one first, or name another storage.schema")
     }
 
     /// Returns all relays, the owner first.
@@ -223,8 +223,8 @@ extension RelayStore {
             guard version == schema.version else {
                 throw StorageError.inaccessible(
                     path: "\(place)",
-                    reason: "its schema has version \(version), and this Belfry reads version "
-                        + "\(schema.version): run that version")
+                    reason: "its schema has version \(version), and this Belfry can read only "
+                        + "version \(schema.version): run that version")
             }
             return try RelayNodes.all(connection)
         } catch let error as PostgresError {

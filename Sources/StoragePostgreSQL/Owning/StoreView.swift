@@ -55,8 +55,8 @@ package struct StoreView: Sendable, Hashable {
         for relay in ordered where relay.machine == nil || relay.stores != list {
             let who = "\(relay.name.isEmpty ? "the owner" : relay.name) of schema \(relay.schema)"
             if relay.machine == nil {
-                return "\(who) does not say on which machine it is, as a relay of an older version "
-                    + "does: upgrade it"
+                return "\(who) does not say on which machine it is, probably because its version "
+                    + "is older: upgrade it"
             }
             guard relay.stores != nil else {
                 return "\(who) takes no part: give all relays the same nodes.schemas, and none "

@@ -57,7 +57,7 @@ package final class StoreWatch: Sendable {
         standby: @escaping @Sendable () -> StoreNode.Standby? = { nil }
     ) throws(StorageError) {
         guard let thread = PostgresThread() else {
-            throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
+            throw .inaccessible(path: "\(place)", reason: "the process has no file descriptor left")
         }
         self.thread = thread
         state = ThreadState(

@@ -104,7 +104,7 @@ package struct ContainerClaim: Sendable {
         _ body: @Sendable (_ check: @escaping @Sendable () throws -> Void) async throws -> Outcome
     ) async throws -> Outcome {
         guard let thread = PostgresThread(), let wake = PostgresWake() else {
-            throw StorageError.unavailable("the process has no descriptor left")
+            throw StorageError.unavailable("the process has no file descriptor left")
         }
         thread.start()
         let (state, hold) = (ThreadState(), Hold(wake))
@@ -162,8 +162,8 @@ package struct ContainerClaim: Sendable {
     private func check(_ hold: Hold) throws {
         guard let asked = hold.asked, session.watch() - asked < patience.oldestWord else {
             throw StorageError.unavailable(
-                "somebody else may make the container by now, because the database was not heard "
-                    + "of: try again")
+                "another relay may have made the container by now, because the database did not "
+                    + "answer: try again")
         }
     }
 

@@ -54,7 +54,7 @@ struct ShardSchema: Sendable, Hashable {
     private static func obstacle(_ row: [String?]) -> ShardSight.State? {
         if row[4] != "3" { return .foreign }
         if row[2] != "t" || row[6] != "t" {
-            return .unreadable("the role may not read it: let one role own all shards")
+            return .unreadable("the role has no right to read it: let one role own all shards")
         }
         return row[5] == "\(columns.count)" ? nil : .otherVersion
     }

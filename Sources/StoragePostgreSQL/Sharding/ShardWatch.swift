@@ -25,7 +25,7 @@ package final class ShardWatch: Sendable {
     ///   left.
     package init(_ place: PostgresPlace, schemas: [String]) throws(StorageError) {
         guard let thread = PostgresThread() else {
-            throw .inaccessible(path: "\(place)", reason: "the process has no descriptor left")
+            throw .inaccessible(path: "\(place)", reason: "the process has no file descriptor left")
         }
         self.thread = thread
         state = ThreadState(

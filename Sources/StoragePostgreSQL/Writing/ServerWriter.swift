@@ -89,8 +89,7 @@ final class ServerWriter: @unchecked Sendable {
         guard let begun = begun.withLock({ $0 }), session.watch() - begun > Self.patience else {
             return nil
         }
-        return "the database does not confirm what is written to it; a synchronous standby may be "
-            + "away"
+        return "the database does not confirm commits; a synchronous standby may be away"
     }
 
     /// Why writing has ended without a request to end; `nil` while the store is written to.
@@ -240,7 +239,7 @@ final class ServerWriter: @unchecked Sendable {
         guard LogPosition(stored: head) == horizon.head else {
             // The server lost the end of the log, by a failover to a standby that did not have it.
             throw WriterEnd(
-                reason: .closed("the log ends at \(head), and not at \(horizon.head.rawValue)"))
+                reason: .closed("the log ends at \(head) instead of \(horizon.head.rawValue)"))
         }
         try prove(connection)
         return LogPosition(stored: head)
@@ -345,10 +344,10 @@ final class ServerWriter: @unchecked Sendable {
                 guard horizon.closed == nil, !isEnding || waited < Self.inquiry else {
                     throw WriterEnd(
                         reason: .closed(
-                            "nobody knows whether the last commit is durable: the database did "
+                            "it is unknown whether the last commit is durable: the database did "
                                 + "not answer for \(waited.components.seconds) s"))
                 }
-                inbox.turnAway(.unavailable("what became of a commit is not known yet"))
+                inbox.turnAway(.unavailable("it is not known yet whether a commit is durable"))
                 pauseThread(for: pause)
                 pause = min(pause * 2, .seconds(2))
             }

@@ -53,7 +53,7 @@ struct FollowedEntryReading {
         if row[3] as Int64 == LogEntryBody.Kind.change.rawValue {
             guard let text = row.text(at: 5) else {
                 throw StorageError.damaged(
-                    path: "logEntry", reason: "entry \(position): the body is no text")
+                    path: "logEntry", reason: "entry \(position): the body is not a text")
             }
             body = .change(.stored(text), isStale: row[4])
         } else {
@@ -78,7 +78,7 @@ extension Database {
         let statement = try cachedStatement(
             sql: "SELECT name AS containerName, environment FROM container WHERE id = ?")
         guard let row = try Row.fetchOne(statement, arguments: [number]) else {
-            throw StorageError.damaged(path: "container", reason: "a container is not there")
+            throw StorageError.damaged(path: "container", reason: "a container is missing")
         }
         return try StoredRow(row: row, table: "container").containerKey()
     }

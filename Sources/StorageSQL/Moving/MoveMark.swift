@@ -70,7 +70,7 @@ package struct MoveMark: Sendable, Hashable {
 
     /// The first problem that a check reports about a store into which rows are still being moved.
     var incompleteness: String {
-        "the rows of \(place) are being moved into it, and are not all there: run belfry move "
+        "the rows of \(place) are being moved into it, but not all have arrived: run belfry move "
             + "again to finish"
     }
 
@@ -88,10 +88,10 @@ package struct MoveMark: Sendable, Hashable {
             switch direction {
             case .here:
                 "the rows of \(place) are being moved into it: run belfry move again to finish, "
-                    + "and start then"
+                    + "then start"
             case .away:
                 "it was moved to \(place), or is being moved: start there, or run belfry move "
-                    + "again to finish; belfry move --take-back makes a store of it again"
+                    + "again to finish; to use it as a store again, run belfry move --take-back"
             }
         return .inaccessible(path: path, reason: reason)
     }

@@ -149,8 +149,8 @@ package struct StoreMove {
         guard found.identity == identity, left != nil || found.table.isEmpty else {
             throw StorageError.inaccessible(
                 path: target.place,
-                reason: "it has a part of what was at \(found.place), which is another store by "
-                    + "now: remove it, or name another place")
+                reason: "it contains a part of the store that was at \(found.place), where there "
+                    + "is another store now: remove it, or name another place")
         }
         // If the earlier attempt stopped before the source was marked, the source may have been
         // moved elsewhere since.
@@ -168,8 +168,8 @@ package struct StoreMove {
             let names = filled.map(\.name).joined(separator: ", ")
             throw StorageError.inaccessible(
                 path: target.place,
-                reason: "there is a store in it already (\(names)): a move needs an "
-                    + "empty place, or the one where it was begun")
+                reason: "it already contains a store (\(names)): a move needs an empty place, or "
+                    + "the place where the same move was begun")
         }
     }
 
@@ -217,9 +217,9 @@ package struct StoreMove {
             guard from == to else {
                 throw StorageError.damaged(
                     path: target.place,
-                    reason: "\(table.name) has \(to.rows) rows (sum \(to.text)), and at "
-                        + "\(source.place) \(from.rows) (sum \(from.text)): remove the target, and "
-                        + "move anew after belfry move --take-back")
+                    reason: "\(table.name) has \(to.rows) rows (sum \(to.text)), but at "
+                        + "\(source.place) \(from.rows) (sum \(from.text)): run belfry move "
+                        + "--take-back, remove the target, and move again")
             }
             return MoveReport.Table(name: table.name, sum: to)
         }

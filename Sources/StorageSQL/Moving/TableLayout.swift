@@ -84,13 +84,14 @@ extension TableLayout {
             let others = Set(tables.keys).subtracting(known).sorted()
             guard others.isEmpty else {
                 throw StorageError.foreignSchema(
-                    path: end.place, reason: "nobody knows how to move \(others)")
+                    path: end.place, reason: "belfry move does not know the tables \(others)")
             }
         }
         return try MovedTables.order.map { name in
             guard let table = from[name], table == to[name], !table.key.isEmpty else {
                 throw StorageError.foreignSchema(
-                    path: target.place, reason: "\(name) is another one than at \(source.place)")
+                    path: target.place,
+                    reason: "the table \(name) differs from the one at \(source.place)")
             }
             return table
         }

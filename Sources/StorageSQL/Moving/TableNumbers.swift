@@ -35,7 +35,8 @@ struct TableNumbers {
         }
         guard goOn, heads.0 == heads.1 else {
             throw StorageError.damaged(
-                path: target.place, reason: "its numbers do not go on where they were")
+                path: target.place,
+                reason: "its automatic numbers do not continue those of the source")
         }
     }
 

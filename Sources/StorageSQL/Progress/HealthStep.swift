@@ -42,7 +42,7 @@ struct HealthStep: Sendable {
         ).executeCounting(arguments: [first, last])
         guard deleted == blocks else {
             throw StorageError.damaged(
-                path: "firingBlock", reason: "blocks went while they were added up")
+                path: "firingBlock", reason: "blocks were removed while they were added up")
         }
         let update = try db.cachedStatement(sql: Self.updating)
         let insert = try db.cachedStatement(sql: Self.inserting)

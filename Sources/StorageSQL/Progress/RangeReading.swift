@@ -32,7 +32,8 @@ struct RangeReading {
                 unreadable.note(
                     UnreadableRow(
                         table: "subscription", key: "\(serial)",
-                        reason: "the range of the change at \(position) names it, and it is gone"))
+                        reason: "the range of the change at \(position) names it, but it is missing"
+                    ))
                 return nil
             }
             let owned = devices[row["owner"] as Int64] ?? []

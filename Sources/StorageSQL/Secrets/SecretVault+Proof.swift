@@ -33,14 +33,14 @@ extension SecretVault {
         guard let current else {
             throw StorageError.secrets(
                 path: path,
-                reason: "they are encrypted with the key \(keyID), and none is configured: set "
+                reason: "they are encrypted with the key \(keyID), but no key is configured: set "
                     + "secrets.keyFile or secrets.key")
         }
         guard ([current] + previous).contains(where: { $0.id == keyID }) else {
             throw StorageError.secrets(
                 path: path,
-                reason: "they are encrypted with the key \(keyID), and the configured one is "
-                    + "\(current.id): set the right one, or name the one before in "
+                reason: "they are encrypted with the key \(keyID), but the configured one is "
+                    + "\(current.id): set the right one, or name the previous one in "
                     + "secrets.previousKeyFile")
         }
         switch try open(proof, at: SecretPlace.proof) {

@@ -86,7 +86,10 @@ struct UnkeptTypes {
         else { return }
         throw StorageError.bounded(
             .waiting,
-            reason: "\(type) was kept no more, and what was kept of it is being forgotten yet")
+            reason:
+                "the records of \(type) are still being forgotten, because the type was not kept "
+                + "for a while"
+        )
     }
 
     /// Records types that are no longer kept.

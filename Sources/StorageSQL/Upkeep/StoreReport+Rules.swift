@@ -9,7 +9,7 @@ extension StoreReport {
         var problems = found
         problems += try Self.unreadableRows(in: db)
         let gone = try Self.goneMembers(in: db)
-        if gone > 0 { problems.append("\(gone) × a range names a subscription that is gone") }
+        if gone > 0 { problems.append("\(gone) × a range names a subscription that is missing") }
         let accounts = try DeliveryAccount.all(in: db)
         let row = try Row.fetchOne(
             db, sql: "SELECT shardHead.position, progress.position FROM shardHead, progress")
@@ -43,11 +43,11 @@ extension StoreReport {
                 "SELECT coalesce(max(position) - min(position) + 1 - count(*), 0) FROM logEntry"
             ),
             (
-                "the log goes beyond its head",
+                "the log has an entry after its head",
                 "SELECT count(*) FROM logEntry WHERE position > (SELECT position FROM shardHead)"
             ),
             (
-                "what is owed is missing in the log",
+                "an entry that is not settled is missing in the log",
                 """
                 SELECT shardHead.position - progress.position - (SELECT count(*) FROM logEntry
                     WHERE logEntry.position > progress.position) FROM shardHead, progress
@@ -58,7 +58,7 @@ extension StoreReport {
                 "SELECT count(*) FROM retry JOIN deadLetter USING (deliveryID)"
             ),
             (
-                "a delivery is the newest of an open digest, and pending or dead besides",
+                "a delivery is the newest of an open digest, and also pending or dead",
                 """
                 SELECT count(*) FROM digest WHERE closedAt IS NULL AND (
                     EXISTS (SELECT 1 FROM retry WHERE retry.deliveryID = digest.deliveryID)
@@ -82,7 +82,7 @@ extension StoreReport {
                 """
             ),
             (
-                "a retry, range or parked change is not counted as it stands",
+                "a retry, range or parked change is counted wrongly",
                 """
                 SELECT abs(retries - (SELECT count(*) FROM retry))
                     + abs(ranges - (SELECT count(*) FROM rangeTask))
@@ -94,7 +94,7 @@ extension StoreReport {
                 """
             ),
             (
-                "a subscription, device, record or zone is not counted as it stands",
+                "a subscription, device, record or zone is counted wrongly",
                 miscounted(dialect)
             ),
             (
@@ -112,7 +112,7 @@ extension StoreReport {
     private static func presence(_ dialect: Dialect) -> [(sentence: String, sql: String)] {
         var rules: [(sentence: String, sql: String)] = [
             (
-                "a row of which each store has one is missing",
+                "a row that every store must have is missing",
                 """
                 SELECT 5 - (SELECT count(*) FROM store) - (SELECT count(*) FROM shardHead)
                     - (SELECT count(*) FROM progress) - (SELECT count(*) FROM backlog)
@@ -126,7 +126,7 @@ extension StoreReport {
         for table in ["logEntry", "retry", "dedupe"] {
             rules.append(
                 (
-                    "a row of \(table) is of a container that is not there",
+                    "a row of \(table) belongs to a container that is missing",
                     """
                     SELECT count(*) FROM \(table) WHERE NOT EXISTS (
                         SELECT 1 FROM container WHERE container.id = \(table).container)

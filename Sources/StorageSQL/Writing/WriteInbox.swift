@@ -139,7 +139,7 @@ package final class WriteInbox: Sendable {
         if own.changes + asked.changes > changes || own.bytes + asked.bytes > bytes {
             let waiting = Counted.text(
                 own.changes, "change of the container is", "changes of the container are")
-            return .overloaded("\(waiting) waiting to be written, beside others'")
+            return .overloaded("\(waiting) waiting to be written, as well as those of others")
         }
         return nil
     }

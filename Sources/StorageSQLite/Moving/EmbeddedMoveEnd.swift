@@ -60,7 +60,7 @@ package final class EmbeddedMoveEnd: MoveEnd {
         guard version == StoreSchema.newestVersion || version == 0 else {
             throw StorageError.inaccessible(
                 path: path,
-                reason: "its schema has version \(version), and this Belfry takes version "
+                reason: "its schema has version \(version), and this Belfry needs version "
                     + "\(StoreSchema.newestVersion): run belfry migrate first")
         }
     }

@@ -71,7 +71,7 @@ extension StorageError {
 
     /// Returns the error for a file that is not a store; it does not report damage.
     static func noStore(_ path: String, _ reason: String) -> StorageError {
-        .inaccessible(path: path, reason: "it is no store of Belfry: \(reason)")
+        .inaccessible(path: path, reason: "it is not a store of Belfry: \(reason)")
     }
 
     /// Returns the error for a file without SQLite's header: another file, or a store that lost its
@@ -103,7 +103,7 @@ extension StorageError {
                 return .inaccessible(path: name, reason: FileIdentity(found).oddity)
             }
             guard access(name, R_OK | W_OK) == 0 else {
-                return failed(name, "it cannot be opened to be written", errno)
+                return failed(name, "it cannot be opened for writing", errno)
             }
         }
         return nil
@@ -123,17 +123,17 @@ extension StorageError {
                 ? "there is no such file"
                 : "it cannot be opened: \(String(cString: strerror(errno)))"
         case SQLITE_READONLY, SQLITE_PERM:
-            return "it may only be read: it, its directory and the files beside it must be writable"
+            return "it is read-only: it, its directory and the files beside it must be writable"
         case SQLITE_IOERR:
             let code = "\(error.extendedCode)\(error.syncCause)"
             return "the disk could not read or write it (SQLite \(code)): look at the system's log"
-        case SQLITE_NOMEM: return "there is no memory for it"
+        case SQLITE_NOMEM: return "there is not enough memory for it"
         default: return "SQLite \(error.extendedCode) \(error.message)"
         }
     }
 
     private static var wrongChecksum: String {
-        "page \(belfry_sqlite_bad_page()) does not have its checksum: restore a backup"
+        "page \(belfry_sqlite_bad_page()) does not match its checksum: restore a backup"
     }
 }
 

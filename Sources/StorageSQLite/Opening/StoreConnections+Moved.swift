@@ -14,7 +14,7 @@ extension StoreConnections {
         let found = try? inspect { try MoveMark.find(in: $0.database) }
         guard let mark = found ?? nil else {
             return .inaccessible(
-                path: path, reason: "it is part of a move, and does not say of which")
+                path: path, reason: "it is part of a move, but does not say of which one")
         }
         return mark.refusal(at: path)
     }

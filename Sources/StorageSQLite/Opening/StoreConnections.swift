@@ -112,10 +112,11 @@ struct StoreConnections {
         {
             throw StorageError.lost(
                 path: path,
-                reason: "the write-ahead log beside it, \(path)-wal, was left from another file, "
-                    + "or its witness, \(path)\(StoreWitness.ending), was, and what was "
-                    + "acknowledged may be missing: bring back the one that was exchanged; belfry "
-                    + "restore makes a store of a backup, and moves what is left out of the way")
+                reason: "the write-ahead log beside it, \(path)-wal, or its witness, "
+                    + "\(path)\(StoreWitness.ending), belongs to another file, so acknowledged "
+                    + "changes may be missing: bring back the one that was exchanged; or make a "
+                    + "store from a backup with belfry restore, which moves what is left out of "
+                    + "the way")
         }
         let frame = belfry_wal_broken_frame(path + "-wal")
         guard frame == 0 else {
@@ -133,29 +134,30 @@ struct StoreConnections {
         guard FileIdentity(path: path + Self.restoredEnding) == nil else {
             throw StorageError.lost(
                 path: path,
-                reason: "it is gone or empty, because a restore was interrupted: run belfry "
-                    + "restore again, with --replace; what was here before is "
-                    + "\(path)-replaced, or remove \(path)\(Self.restoredEnding) to do without")
+                reason: "it is missing or empty, because a restore was interrupted: run belfry "
+                    + "restore again, with --replace, or remove \(path)\(Self.restoredEnding) to "
+                    + "do without it; what was here before is \(path)-replaced")
         }
         if let known {
             throw StorageError.lost(
                 path: path,
-                reason: "it is gone or empty, and \(known.commits) commits were acknowledged in "
-                    + "it, the log up to \(known.head): bring it back, make a store of a backup "
-                    + "with belfry restore, or remove \(path)\(StoreWitness.ending) to begin anew")
+                reason: "it is missing or empty, but \(known.commits) commits were acknowledged in "
+                    + "it, with the log up to \(known.head): bring it back, make a store from a "
+                    + "backup with belfry restore, or remove \(path)\(StoreWitness.ending) to "
+                    + "begin with an empty store")
         }
         guard FileIdentity(path: path + StoreWitness.ending) == nil else {
             throw StorageError.lost(
                 path: path,
-                reason: "it is gone or empty, and the witness of one is there and empty too: look "
-                    + "at the disk and bring the file back, or remove "
-                    + "\(path)\(StoreWitness.ending) to begin anew")
+                reason: "it is missing or empty, and its witness is empty too: check the disk and "
+                    + "bring the file back, or remove \(path)\(StoreWitness.ending) to begin with "
+                    + "an empty store")
         }
         guard LogTrimmer.size(of: path + "-wal") == 0 else {
             throw StorageError.lost(
                 path: path,
-                reason: "it is gone or empty, and the write-ahead log of one is there, "
-                    + "\(path)-wal: they belong together; remove the log to begin anew")
+                reason: "it is missing or empty, but its write-ahead log, \(path)-wal, exists: the "
+                    + "two belong together; remove the log to begin with an empty store")
         }
         guard settings.creation == .whenMissing else {
             lock?.withdraw()
@@ -274,8 +276,8 @@ struct StoreConnections {
         if application == StoreSchema.backupID {
             throw StorageError.inaccessible(
                 path: path,
-                reason: "it is a backup, and its changes would take the identities of others: "
-                    + "belfry restore makes a store of it")
+                reason: "it is a backup, and changes in it would get identities that others have: "
+                    + "make a store from it with belfry restore")
         }
         if application == StoreSchema.movedID, !admitsMoved { throw movedRefusal() }
     }

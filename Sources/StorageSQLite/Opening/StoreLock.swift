@@ -14,7 +14,7 @@ enum StorePlace {
         if let real = realPath(path) { return real }
         var found = stat()
         if lstat(path, &found) == 0, found.st_mode & S_IFMT == S_IFLNK {
-            throw .inaccessible(path: path, reason: "it is a link to a file that is not there")
+            throw .inaccessible(path: path, reason: "it is a link to a file that does not exist")
         }
         let url = URL(filePath: path)
         guard let folder = realPath(url.deletingLastPathComponent().path) else { return path }
@@ -47,7 +47,7 @@ struct FileIdentity: Sendable, Hashable {
     var isRegular: Bool { kind == S_IFREG }
 
     /// What it is instead of a regular file, for messages.
-    var oddity: String { kind == S_IFDIR ? "it is a directory" : "it is no regular file" }
+    var oddity: String { kind == S_IFDIR ? "it is a directory" : "it is not a regular file" }
 
     /// Finds the file at `path`; `nil` if there is none.
     init?(path: String) {
@@ -175,7 +175,7 @@ final class StoreLock: Sendable {
         }
         let opened = Glibc.open(path, O_RDWR | O_CLOEXEC)
         guard opened >= 0 else {
-            throw .failed(path, "it cannot be opened to be written", errno)
+            throw .failed(path, "it cannot be opened for writing", errno)
         }
         guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
             Glibc.close(opened)

@@ -141,8 +141,8 @@ final class StoreWitness: Sendable {
         guard isWritten(descriptor) else { return nil }
         throw .damaged(
             path: name,
-            reason: "neither of its two records can be read; if the store is known to be whole, "
-                + "belfry restore makes a sound one of it")
+            reason: "neither of its two records can be read; if you know that the store is "
+                + "complete, belfry restore makes a sound store from it")
     }
 
     /// Returns whether a record was ever written.
@@ -252,23 +252,23 @@ extension StoreWitness {
             guard row[1] as Bool else { return nil }
             return .lost(
                 path: path,
-                reason: "its witness, \(path)\(ending), is not there or empty, so that nobody "
-                    + "knows whether the file is whole; belfry restore makes a store of a copy")
+                reason: "its witness, \(path)\(ending), is missing or empty, so it is unknown "
+                    + "whether the file is complete; belfry restore makes a store from a copy")
         }
         guard identity == known.identity else {
             return .lost(
                 path: path,
-                reason: "it is not the store that \(path)\(ending) is of; belfry restore makes a "
-                    + "store of a copy")
+                reason: "it is not the store to which \(path)\(ending) belongs; belfry restore "
+                    + "makes a store from a copy")
         }
         let (commits, head) = (row[2] as Int64, LogPosition(stored: row[3]))
         guard known.commits <= commits else {
             return .lost(
                 path: path,
-                reason: "\(known.commits - commits) commits are missing that were acknowledged: "
-                    + "the log ends at \(head), and went up to \(known.head); the file or its "
-                    + "write-ahead log was cut or exchanged: bring back what is missing, or make a "
-                    + "store of what is left with belfry restore")
+                reason: "\(known.commits - commits) acknowledged commits are missing: the log ends "
+                    + "at \(head), but went up to \(known.head); the file or its write-ahead log "
+                    + "was truncated or exchanged: bring back what is missing, or make a store "
+                    + "from what is left with belfry restore")
         }
         guard !known.isSealed || belfry_sqlite_is_sealed(db.pointer) == 1 else {
             return .damaged(

@@ -42,7 +42,7 @@ struct LogFile: ~Copyable {
         let header = try read(generation.offset(of: number), LogGeneration.frameHeaderBytes)
         guard header.count == LogGeneration.frameHeaderBytes,
             Array(header[8..<16]) == generation.salt
-        else { throw SpoolFailure("frame \(number) is not of the write-ahead log that it is in") }
+        else { throw SpoolFailure("frame \(number) does not belong to this write-ahead log") }
         return Array(header[16..<24])
     }
 

@@ -136,10 +136,10 @@ package final class LogSpool: Sendable {
         }
         let isClosed = folder.takeClosing(at: header.chain, header.sequence)
         guard signature.split(separator: "\n").contains(header.chain[...]) else {
-            throw SpoolFailure("something else has had the file open since")
+            throw SpoolFailure("another program has opened the file since then")
         }
         guard isClosed || header.boot == SpoolFolder.boot else {
-            throw SpoolFailure("the machine was started anew, and the relay had not ended in order")
+            throw SpoolFailure("the machine was restarted, and the relay had not ended in order")
         }
         var place = Place(chain: header.chain, store: header.store)
         place.sequence = header.sequence
@@ -162,7 +162,9 @@ package final class LogSpool: Sendable {
     func goOn(of store: String, sign: (String) -> Void) {
         chain.withLock { chain in
             guard let place = chain.place else { return }
-            guard place.store == store else { return end(&chain, "the file is another store's") }
+            guard place.store == store else {
+                return end(&chain, "the file belongs to another store")
+            }
             // No other process has had the file since the chain's last commit, and the lock keeps
             // it so.
             sign(place.chain)

@@ -109,7 +109,7 @@ package struct FileRebuilding: ~Copyable {
     /// - Throws: ``Storage/StorageError``.
     package mutating func finish() throws(StorageError) {
         guard mark != nil, pages > 0, ftruncate(descriptor, off_t(pages * pageBytes)) == 0 else {
-            throw .damaged(path: path, reason: "no commit could be laid over the copy")
+            throw .damaged(path: path, reason: "no commit could be applied to the copy")
         }
         let header = try page(1)
         // The header says whether pages reserve space for checksums (docs/storage.md).

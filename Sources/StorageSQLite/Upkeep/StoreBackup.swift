@@ -27,7 +27,7 @@ struct StoreBackup {
         let files = FileManager.default
         guard !files.fileExists(atPath: target) else {
             throw StorageError.inaccessible(
-                path: target, reason: "it exists already; a backup replaces nothing")
+                path: target, reason: "it exists already; a backup never replaces a file")
         }
         let partial = target + ".partial"
         Self.remove(partial)
@@ -164,7 +164,7 @@ struct StoreRestoring {
     func run() throws -> StoreReport {
         guard source != target else {
             throw StorageError.inaccessible(
-                path: target, reason: "a store is restored from a copy, under another name")
+                path: target, reason: "the copy and the store to make must have different names")
         }
         // The lock keeps other processes from writing to the old file meanwhile, under whatever
         // name.
@@ -194,7 +194,7 @@ struct StoreRestoring {
         guard old.isEmpty || over == .movedAside else {
             throw StorageError.inaccessible(
                 path: target,
-                reason: "there is a store, or what is left of one: "
+                reason: "there is a store already, or what is left of one: "
                     + old.map { target + $0 }.joined(separator: ", ")
                     + "; --replace moves it aside")
         }
@@ -205,7 +205,8 @@ struct StoreRestoring {
             !old.contains("") && there.contains("") && Set(old).isDisjoint(with: there)
         guard old.isEmpty || there.isEmpty || isFollowing else {
             throw StorageError.inaccessible(
-                path: aside, reason: "it is there from another time; give it another name first")
+                path: aside, reason: "it exists from an earlier restore; give it another name first"
+            )
         }
         return old
     }
@@ -223,7 +224,7 @@ struct StoreRestoring {
         try? files.removeItem(atPath: copy)
         let report = try StoreBackup(path: source, target: copy, purpose: .store).run()
         guard rename(copy, new) == 0 else {
-            throw StorageError.failed(new, "it cannot be put there", errno)
+            throw StorageError.failed(new, "it cannot be moved into place", errno)
         }
         for ending in old { try files.moveItem(atPath: target + ending, toPath: aside + ending) }
         try? files.removeItem(atPath: target + "-shm")

@@ -27,8 +27,8 @@ extension StoreReport {
         guard schemaVersion == StoreSchema.newestVersion else {
             throw StorageError.inaccessible(
                 path: path,
-                reason: "its schema has version \(schemaVersion), and this Belfry checks version "
-                    + "\(StoreSchema.newestVersion): run belfry migrate, or that version")
+                reason: "its schema has version \(schemaVersion), and this Belfry can check only "
+                    + "version \(StoreSchema.newestVersion): run belfry migrate, or that version")
         }
         var problems = try String.fetchAll(db.database, sql: "PRAGMA integrity_check(100)")
             .filter { $0 != "ok" }

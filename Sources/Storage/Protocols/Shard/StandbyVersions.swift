@@ -59,8 +59,8 @@ package struct LogPlace: Sendable, Hashable {
 /// The reason why a state cannot be brought up to date and must be loaded anew.
 package enum StateFault: String, Sendable, Hashable {
     case otherStore = "it is the state of another store"
-    case otherHistory = "the log is another one than it was"
-    case pruned = "what has ended since is not known any more"
+    case otherHistory = "the log was replaced by another one"
+    case pruned = "what has ended since then is no longer known"
 }
 
 /// The versions that have ended since a place.
