@@ -211,6 +211,47 @@ import Testing
         }
     }
 
+    /// A condition that takes much memory is in the accounts even while it costs changes nothing.
+    @Test func `an equal condition that moves to another zone joins no crowd that is full`()
+        async throws
+    {
+        let settings = ["--limits-record-type-cost", "80"]
+        try await RunningRelay.with(settings) { relay in
+            func modify(
+                _ kind: String, _ text: String, zone: String?, as user: String
+            ) async throws -> String {
+                guard
+                    case .object(var body) = request(kind, [(id: "a", text: text)]),
+                    case .array(let operations)? = body["operations"],
+                    case .object(var operation)? = operations.first,
+                    case .object(var subscription)? = operation["subscription"]
+                else { return "no operation" }
+                subscription["zoneID"] = zone.map { ["zoneName": .string($0)] }
+                operation["subscription"] = .object(subscription)
+                body["operations"] = [.object(operation)]
+                let answer = try await relay.container.call(
+                    "subscriptions/modify", .object(body), as: user, in: "public"
+                ).expect(200)
+                try await relay.relay.waitUntilSettled(within: .patience)
+                return answer.text
+            }
+            let crowd = (0..<80).map { (id: "q\($0)", text: "artist = 'x' AND NOT price > \($0)") }
+            let many = try await relay.container.call(
+                "subscriptions/modify", request("create", crowd), as: "bob", in: "public"
+            ).expect(200)
+            #expect(!many.text.contains("serverErrorCode"), "\(many.text)")
+            try await relay.relay.waitUntilSettled(within: .patience)
+            let parts = (0..<40).map { "title LIKE[c] '*word \($0)*'" }
+            let large = "artist = 'x' AND (" + parts.joined(separator: " OR ") + ")"
+            let apart = try await modify("create", large, zone: "apart", as: "alice")
+            #expect(!apart.contains("serverErrorCode"), "\(apart)")
+            let again = try await modify("update", large, zone: "apart", as: "alice")
+            #expect(!again.contains("serverErrorCode"), "\(again)")
+            let moved = try await modify("update", large, zone: nil, as: "alice")
+            #expect(moved.contains("same value"), "\(moved)")
+        }
+    }
+
     @Test func `what conditions take in memory is bounded, of a user and of a container`()
         async throws
     {

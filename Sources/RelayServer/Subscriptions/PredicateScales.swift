@@ -58,8 +58,9 @@ struct PredicateScales: Sendable {
             let former = try? self.cost(of: replaced.subscription, insteadOf: replaced.serial)
         {
             before = ConditionWeight(former, in: replaced.subscription)
+            // An equal condition can cost more than before if it moves to another zone.
             isNoDearer =
-                before.condition == weight.condition
+                before.condition == weight.condition && weight.cost <= before.cost
                 || cost.isInPlace && cost.comparisons <= former.comparisons
         }
         if isNoDearer, weight.memory <= before.memory {
