@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Who makes changes, as their transaction says it.
+/// The author of a change, as the transaction announces it in a message.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -13,8 +13,8 @@ struct AuthorTests {
         "SELECT pg_logical_emit_message(true, 'belfry', '{\"userRecordName\": \"\(user)\"}')"
     }
 
-    /// PostgreSQL tells a message behind the change that follows it, where one of both is in a
-    /// subtransaction.
+    /// If either the message or the change is in a subtransaction, PostgreSQL may send the message
+    /// after the change that follows it.
     @Test func `who makes a change is known, whichever subtransaction says so`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

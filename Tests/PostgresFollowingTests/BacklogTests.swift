@@ -7,7 +7,7 @@ import Testing
 
 @testable import PostgresFollowing
 
-/// Where what the relay has not taken lies.
+/// Where rows wait that the relay has not taken yet.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -29,14 +29,14 @@ struct BacklogTests {
         try server.sql(
             "INSERT INTO t SELECT n, repeat('v', 100) FROM generate_series(1, 15000) n", in: name)
         let end = try server.sql("SELECT pg_current_wal_lsn()")
-        // As many as are made ready, and one that is being posted.
+        // Takes as many batches as are prepared ahead, and one that is being posted.
         for _ in 0...RowBatch.mostReady { _ = try stream.nextBatch() }
         let question = """
             SELECT sent_lsn >= '\(end)' FROM pg_stat_replication
             JOIN pg_replication_slots ON active_pid = pid WHERE slot_name = '\(name)'
             """
-        // A look at the time ends the wait behind it, and lasts as long as a question does: the
-        // server sends meanwhile what it can.
+        // Each reading of the clock ends the wait that follows, and takes as long as a query.
+        // Meanwhile the server sends what it can.
         watch.atEachLook { count in
             memory.wake.signal()
             if count > 150 || (try? server.sql(question)) == "t" { memory.stop() }
@@ -100,14 +100,14 @@ struct BacklogTests {
         try await followed.run(try server.settings(name)) { follower in
             await followed.until { $0.words.last == "following" }
             #expect(follower.status.valuesLeftOut == 1)
-            // A look at the slot brings the counts up to date.
+            // The next look at the slot updates the counts.
             _ = await Turns.yield { follower.status.retainedBytes != nil }
             #expect(follower.status.valuesLeftOut == 1)
         }
     }
 }
 
-/// A watch that counts how often it is looked at, and does something each time.
+/// A clock that counts its readings and runs a closure at each.
 private final class LookedAtWatch: Sendable {
     private let start = ContinuousClock.now
     private let state = Mutex<(looks: Int, body: (@Sendable (Int) -> Void)?)>((0, nil))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PostgresFollowing
 
-/// Answers of what only calls itself PostgreSQL.
+/// Answers of a server that only claims to be PostgreSQL.
 @Suite struct ColumnTests {
     @Test func `a row has nothing in a column that it has not`() {
         let row: [String?] = ["a", nil]

@@ -4,9 +4,9 @@ import PostgresLink
 import RelayTestKit
 import Testing
 
-/// What takes connections as a server does, and says nothing more at some point of the beginning.
+/// A server that accepts connections and falls silent after a certain phase of the handshake.
 private final class SilentServer: Sendable {
-    /// After what it is silent.
+    /// The last phase that the server completes.
     enum Phase: String, Sendable, CaseIterable {
         case connection, questionForTLS, promiseOfTLS, role, password, entry
     }
@@ -17,7 +17,7 @@ private final class SilentServer: Sendable {
     init(after phase: Phase) throws {
         listener = try LoopbackPort { connection in
             SilentServer.begin(connection, phase)
-            // Until the other side ends it.
+            // Reads until the client closes the connection.
             var bytes = [UInt8](repeating: 0, count: 1024)
             while recv(connection, &bytes, bytes.count, 0) > 0 {}
         }
@@ -53,7 +53,7 @@ private final class SilentServer: Sendable {
     }
 }
 
-/// How long somebody waits for a server to let them in.
+/// The time limit for connecting and logging in to a server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(5)))
@@ -62,7 +62,7 @@ struct ConnectTimeTests {
         let start = ContinuousClock.now
         var parameters = try PostgresTarget(text).parameters(
             isReplication: false, authorities: nil)
-        // Whatever the machine has for others.
+        // Overrides a password that the machine may have configured.
         parameters["password"] = "none"
         return try PostgresConnection(
             parameters, wake: try #require(PostgresWake()), watch: { start.duration(to: .now) },
@@ -88,7 +88,7 @@ struct ConnectTimeTests {
                 + "dbname=postgres connect_timeout=2")
         let answer = try other.query("SELECT 1")
         #expect(answer == [["1"]])
-        // Twice two seconds, on a machine that has much else to do.
+        // Two attempts of two seconds, with ample time for a busy machine.
         #expect(start.duration(to: .now) < .seconds(60))
     }
 

@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Rows that have one name for a while, within a transaction.
+/// Two rows that have the same key for a while within a transaction, because the key is deferrable.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -66,7 +66,8 @@ struct DeferrableKeyTests {
         #expect(rows.map(\.formerTakenBy) == [nil, nil, nil])
     }
 
-    /// What the rows of the first parts have done to names, those of the last one must know.
+    /// The rows of the last part must take into account which keys the rows of the first parts
+    /// took.
     @Test func `a follower that begins anew within a transaction knows who has come to a name`()
         async throws
     {
@@ -81,7 +82,7 @@ struct DeferrableKeyTests {
         let first = Followed()
         try await first.follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
-            // Of the transaction's parts the first one is taken.
+            // The relay takes the first part of the transaction and refuses the others.
             followed.refuse(after: 1)
             try server.sql(
                 "BEGIN; INSERT INTO u VALUES (1); UPDATE t SET id = id + 1; COMMIT", in: name)
@@ -89,7 +90,8 @@ struct DeferrableKeyTests {
         }
         let taken = first.seen.rows.filter { !$0.isSnapshot }
         #expect(taken.count > 1 && taken.count < 1201)
-        // Another row than such is deleted as soon as the relay has it.
+        // Rows of such a transaction stay in the outbox until all are taken. Others are deleted as
+        // soon as the relay has them.
         #expect(try server.sql("SELECT count(*) FROM belfry.outbox", in: name) == "1200")
         let rest = try await Followed().follow(settings) { followed in
             await followed.until { $0.rows.count == 1200 }

@@ -6,19 +6,20 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// A server is followed by another one that lacks the end of what it had told, or is put back.
+/// A server is replaced by one that lacks the end of what was followed, or is restored to an
+/// earlier state.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct FailoverTests {
-    /// A server with a standby that has its first rows and gets nothing more.
+    /// Returns a server and a standby that has its first rows.
     private static func pair() throws -> (PostgresServer, PostgresServer) {
         let first = try PostgresServer(["wal_level=logical"])
         try first.sql("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a')")
         return (first, try PostgresServer(["wal_level=logical"], copyOf: first))
     }
 
-    /// Has the standby get nothing from here on.
+    /// Disconnects the standby from its primary.
     private static func part(_ first: PostgresServer, _ second: PostgresServer) async throws {
         try second.sql("ALTER SYSTEM SET primary_conninfo = ''")
         try second.sql("SELECT pg_reload_conf()")
@@ -40,7 +41,7 @@ struct FailoverTests {
         return settings
     }
 
-    /// Its log has the places anew that the lost changes had.
+    /// The log of the promoted server reuses the places of the lost changes.
     @Test(arguments: [false, true])
     func `what is changed after lost changes is newer than these`(outbox: Bool) async throws {
         let (first, second) = try Self.pair()
@@ -49,7 +50,7 @@ struct FailoverTests {
         let settings = try Self.settings(first, second, outbox: outbox)
         try await followed.run(settings) { _ in
             await followed.until { $0.words.last == "following" }
-            // The outbox is made meanwhile.
+            // Waits for the standby to have the outbox, which was created meanwhile.
             try await second.wait(
                 for: "t", of: "SELECT pg_last_wal_replay_lsn() >= '\(try Self.written(first))'")
             try await Self.part(first, second)
@@ -60,7 +61,7 @@ struct FailoverTests {
             if !outbox {
                 await followed.until { $0.words.last == "slotMissing" }
                 try second.sql("SELECT pg_create_logical_replication_slot('shop', 'pgoutput')")
-                // What was changed before it was made is not told.
+                // Changes before the new slot are not sent, so the follower stops.
                 await followed.until { $0.words.last == "slotMoved" }
             }
         }
@@ -86,7 +87,8 @@ struct FailoverTests {
             await followed.until { $0.words.last == "following" }
             try server.sql("INSERT INTO t VALUES (1)", in: name)
             await followed.until { $0.rows.count == 1 }
-            // It comes back after a second: whoever is faster has the slot.
+            // The follower reconnects after a second. This loop repeats until the test gets hold of
+            // the slot first.
             while followed.seen.words.last != "slotMoved" {
                 try server.sql(
                     "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
@@ -99,7 +101,7 @@ struct FailoverTests {
             }
             #expect(follower.status.sentence.contains("and was from here up to "))
         }
-        // Whoever begins again has decided it.
+        // A new follower is a decision of the operator's to continue.
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
         }
@@ -120,7 +122,7 @@ struct FailoverTests {
             """)
         let files = FileManager.default
         let second = try PostgresServer(["wal_level=logical"], copyOf: first) { folder in
-            // So that it writes the same timeline.
+            // Without this file the copy starts as a primary and stays on the same timeline.
             try files.removeItem(atPath: folder + "/data/standby.signal")
         }
         defer { second.end() }
@@ -201,7 +203,7 @@ struct FailoverTests {
         (Int(try server.sql("SHOW server_version_num")) ?? 0) >= 170_000
     }
 
-    /// A standby that keeps a copy of the slot, as the page says that it is set up.
+    /// The standby keeps a copy of the slot, set up as docs/postgresql.md describes.
     @Test func `after a failover a standby's copy of the slot is followed from where it was`()
         async throws
     {
@@ -221,7 +223,8 @@ struct FailoverTests {
         try await followed.run(try Self.settings(first, second, outbox: false)) { _ in
             await followed.until { $0.words.last == "following" }
             var count = 1
-            // The copy is kept once the slot has moved past where the standby's log begins.
+            // The copy becomes permanent once the slot has moved past the start of the standby's
+            // log.
             while try second.sql(
                 "SELECT count(*) FROM pg_replication_slots WHERE synced AND NOT temporary") != "1"
             {
@@ -243,12 +246,12 @@ struct FailoverTests {
         }
         let seen = followed.seen
         #expect(!seen.words.contains("slotMissing") && !seen.words.contains("slotMoved"))
-        // What the copy was behind by comes again, in the same places.
+        // What the copy of the slot was behind by comes again, with the same positions.
         let ids = Set(seen.rows.compactMap { $0.after?.fields["id"] })
         #expect(ids.count > 1 && Set(seen.rows.map(\.position)).count == ids.count)
     }
 
-    /// From 17 on, of a slot of which standbys have copies.
+    /// PostgreSQL 17 and later wait so for a slot that standbys copy.
     @Test func `a server that waits for a standby that is away is said`() async throws {
         let other = try PostgresServer.shared()
         guard (Int(try other.sql("SHOW server_version_num")) ?? 0) >= 170_000 else { return }
@@ -259,7 +262,8 @@ struct FailoverTests {
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
         }
-        // Only a connection that replicates may say so, and it waits until nobody follows.
+        // Only a replication connection can execute this, and it waits until no follower uses the
+        // slot.
         try server.sql(
             "ALTER_REPLICATION_SLOT postgres (FAILOVER)", in: "dbname=postgres replication=database"
         )

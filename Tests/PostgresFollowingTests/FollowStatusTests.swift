@@ -2,7 +2,7 @@ import PostgresFollowing
 import RelayModel
 import Testing
 
-/// What is said of how it stands with a database that is followed.
+/// The status that a follower reports.
 @Suite struct FollowStatusTests {
     @Test func `what the server refuses hides nothing else`() {
         var status = FollowStatus(since: Timestamp(seconds: 0))

@@ -12,21 +12,21 @@ final class Followed: Sendable {
         let continuation: CheckedContinuation<Void, Never>
     }
 
-    /// What there is to see.
+    /// What the test can see of the follower.
     struct Seen: Sendable {
         var requests: [[FollowedRow]] = []
-        /// All rows that came, taken or not.
+        /// All rows that were posted, accepted or not.
         var attempted: [FollowedRow] = []
         var attempts = 0
         var words: [String] = []
         var sentences: [String] = []
-        /// The ends of snapshots that came; all are taken.
+        /// The ends of snapshots, all of which are accepted.
         var ends: [SnapshotEnd] = []
-        /// The table of which rows are parked.
+        /// The table whose rows are parked.
         var parked: String?
-        /// How many requests are refused before one is taken.
+        /// How many requests are refused before the next one is accepted.
         var refusals = 0
-        /// How many requests are taken before all others are refused.
+        /// How many requests are accepted before all others are refused.
         var allowance = Int.max
 
         var isRefusing: Bool { refusals > 0 || allowance == 0 }
@@ -38,10 +38,10 @@ final class Followed: Sendable {
 
     var seen: Seen { state.withLock { $0.seen } }
 
-    /// Refuses the next requests, as a relay that is away would.
+    /// Refuses the next `count` requests, as if the relay was away.
     func refuse(_ count: Int) { state.withLock { $0.seen.refusals = count } }
 
-    /// Refuses all requests but the next ones.
+    /// Refuses all requests after the next `count`.
     func refuse(after count: Int) { state.withLock { $0.seen.allowance = count } }
 
     private func change(_ body: (inout Seen) -> Void) {
@@ -55,7 +55,7 @@ final class Followed: Sendable {
         for waiter in due { waiter.continuation.resume() }
     }
 
-    /// Waits until what is seen meets `isMet`.
+    /// Waits until the condition holds.
     func until(_ isMet: @escaping @Sendable (Seen) -> Bool) async {
         await withCheckedContinuation { continuation in
             let isMetAlready = state.withLock { state in
@@ -89,7 +89,7 @@ final class Followed: Sendable {
         return .taken
     }
 
-    /// Has rows of a table parked.
+    /// Parks the rows of `table` from now on.
     func park(_ table: String) { state.withLock { $0.seen.parked = table } }
 
     private func take(_ rows: [FollowedRow]) -> RowsTaken {
@@ -107,14 +107,14 @@ final class Followed: Sendable {
             ? .not(.relayUnreachable("it is away")) : RowExceptions(parked: parked).outcome
     }
 
-    /// Follows while `body` runs.
+    /// Follows a database while `body` runs.
     func follow<Outcome: Sendable>(
         _ settings: FollowSettings, _ body: @Sendable (Followed) async throws -> Outcome
     ) async throws -> Outcome {
         try await run(settings) { _ in try await body(self) }
     }
 
-    /// The same, for whoever asks the follower.
+    /// Follows a database while `body` runs, which gets the follower.
     func run<Outcome: Sendable>(
         _ settings: FollowSettings, _ body: (PostgresFollower) async throws -> Outcome
     ) async throws -> Outcome {
@@ -127,7 +127,7 @@ final class Followed: Sendable {
         }
     }
 
-    /// The problem with which following ends before it began.
+    /// Returns the problem that ends following before it begins, or `nil` if there is none.
     func problem(_ settings: FollowSettings) async throws -> FollowProblem? {
         do {
             try await follower(settings).run()
@@ -139,7 +139,7 @@ final class Followed: Sendable {
 }
 
 extension PostgresServer {
-    /// What reads the outbox of `tables`, and makes it.
+    /// Returns the settings for an outbox of `tables`, which the follower creates.
     func outbox(
         _ database: String, _ tables: [String] = ["public.t"],
         _ change: (inout FollowSettings) throws -> Void = { _ in }
@@ -165,7 +165,7 @@ extension PostgresServer {
     }
 }
 
-/// A row as a line of text.
+/// Returns a row as a line of text.
 func line(_ row: FollowedRow) -> String {
     func image(_ image: RecordImage?) -> String {
         guard let image else { return "-" }

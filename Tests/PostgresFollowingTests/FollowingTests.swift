@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// A real server is followed, and what is posted is looked at.
+/// Follows a real server's logical log, and checks the posted rows.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -35,7 +35,7 @@ struct FollowingTests {
         let versions = seen.rows.compactMap(\.version)
         #expect(versions == versions.sorted() && versions[3] == versions[4])
         #expect(Set(seen.rows.map(\.position)).count == 5)
-        // Both changes of one transaction were in one request.
+        // Both changes of one transaction came in one request.
         #expect(seen.requests.contains { $0.map(\.operation) == [.update, .delete] })
     }
 
@@ -69,7 +69,8 @@ struct FollowingTests {
         let long = String(repeating: "y", count: 3000)
         #expect(
             rows.map(line) == [
-                // It is stored apart and did not change: unknown, or as in the row before.
+                // The value is stored apart (TOAST) and did not change: it is unknown, or taken
+                // from the row before.
                 #"update t[id] - ~{"id":1,"n":2}"#,
                 #"update f[b,a] {"a":1,"b":"k","big":"\#(long)","n":1} "#
                     + #"{"a":1,"b":"k","big":"\#(long)","n":2}"#,
@@ -177,7 +178,7 @@ struct FollowingTests {
             group.addTask { try await follower.run() }
             await followed.until { $0.words.last == "following" }
             followed.refuse(.max)
-            // More than is held: what is being posted, what is ready, and what is read.
+            // More than fits into the batch that is posted, the prepared batches and the buffer.
             try server.sql("INSERT INTO t SELECT n, 'v' FROM generate_series(1, 4000) n", in: name)
             await followed.until { $0.attempts >= 8 }
             let retained = follower.status.retainedBytes
@@ -201,7 +202,7 @@ struct FollowingTests {
             try server.sql("INSERT INTO t VALUES (1)", in: name)
             await followed.until { $0.rows.count == 1 }
         }
-        // The position of the second one is not confirmed: the relay was away all the time.
+        // The second row is not confirmed, because the relay was away all the time.
         let asked = Followed()
         asked.refuse(.max)
         try await asked.follow(settings) { followed in
@@ -237,7 +238,7 @@ struct FollowingTests {
             group.cancelAll()
             return try #require(follower.status.confirmed)
         }
-        // It is told twice a second otherwise, and not after the end.
+        // Otherwise the position is confirmed twice a second, and not after the end.
         try await server.wait(
             for: "t",
             of: "SELECT confirmed_flush_lsn >= '\(confirmed)' FROM pg_replication_slots "
@@ -386,7 +387,7 @@ struct FollowingTests {
         #expect(rows.last?.after?.fields["j"] == nil)
     }
 
-    /// Of a request that is too deep nothing could be read.
+    /// The relay could not read a request that is nested too deeply.
     @Test func `JSON that is too deep to be posted is a text`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, j jsonb, js json[])")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PostgresFollowing
 
-/// What columns were called when a row was written to the log.
+/// The names that columns had when a row was written to the log.
 @Suite struct FormerNameTests {
     private static func former(
         _ key: [String], _ now: [String], then: [String]
@@ -14,11 +14,11 @@ import Testing
     }
 
     @Test(arguments: [
-        // Renamed, also beside another one, and two at once.
+        // A column was renamed, also beside another one, and two at once.
         (["z"], ["z", "b", "v"], ["a", "b", "v"], ["a"]),
         (["b", "z"], ["z", "b", "v"], ["a", "b", "v"], ["b", "a"]),
         (["y", "z"], ["z", "y", "v"], ["a", "b", "v"], ["b", "a"]),
-        // Others were added, dropped, and added in their place.
+        // Other columns were added, dropped, or added in place of dropped ones.
         (["z"], ["z", "b", "v", "n"], ["a", "b", "v"], ["a"]),
         (["z"], ["b", "z", "n"], ["b", "a"], ["a"]),
         (["z"], ["z", "b"], ["a", "b", "v"], ["a"]),
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // Another key; one that was renamed beside one that was dropped; names that were exchanged.
+        // Another key; a column renamed beside a dropped one; exchanged names.
         (["d"], ["b", "c", "d"], ["a", "b", "c"]), (["z"], ["z", "v"], ["a", "b", "v"]),
         (["a"], ["b", "a"], ["a", "b"]),
     ])

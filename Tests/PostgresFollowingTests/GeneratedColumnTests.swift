@@ -4,8 +4,10 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Columns that the server writes itself: PostgreSQL 18 tells those that are stored, and refuses
-/// changes of rows before which it would have to tell others.
+/// Generated columns.
+///
+/// PostgreSQL 18 can send stored ones. It refuses updates and deletions of rows whose identity has
+/// a generated column that is not sent.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -23,7 +25,8 @@ struct GeneratedColumnTests {
     func `rows with stored columns can be changed once they are followed, and are told alike`(
         isPrepared: Bool
     ) async throws {
-        // The role that is made is of all databases.
+        // The SQL creates a role, which all databases of a server share, so it gets a server of its
+        // own.
         let server =
             try isPrepared ? PostgresServer(["wal_level=logical"]) : PostgresServer.shared()
         let name = try server.database(Self.table)
@@ -66,7 +69,7 @@ struct GeneratedColumnTests {
         #expect(rows.map(\.key) == [["id"]])
     }
 
-    /// Two rows would be one record.
+    /// Two rows would otherwise become the same record.
     @Test(arguments: [
         "ALTER TABLE t ADD PRIMARY KEY (a, g)",
         "CREATE UNIQUE INDEX i ON t (a, g); ALTER TABLE t REPLICA IDENTITY USING INDEX i",
@@ -114,7 +117,7 @@ struct GeneratedColumnTests {
             await followed.until { $0.rows.count == 2 }
             return followed.seen.rows
         }
-        // Nobody tells what is computed when it is read.
+        // A virtual column is computed on reading, and never sent.
         #expect(
             rows.map(line) == [
                 #"create p[id] - {"id":2} snapshot"#, #"update p[id] ~{"id":2} {"id":3}"#,
@@ -144,7 +147,7 @@ struct GeneratedColumnTests {
             _ = await Turns.yield { follower.status.word == "following" }
             try server.sql("UPDATE t SET v = 'b'; UPDATE k SET a = 3", in: name)
             await followed.until { $0.rows.contains { $0.operation == .update } }
-            // What is altered later is found as well.
+            // A later alteration is noticed too.
             try server.sql("ALTER TABLE t ADD w int GENERATED ALWAYS AS (id * 3)", in: name)
             _ = await Turns.yield { follower.status.word == "lagging" }
             let later = follower.status.sentence

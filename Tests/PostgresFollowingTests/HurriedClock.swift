@@ -1,4 +1,4 @@
-/// A clock on which a second takes ten milliseconds.
+/// A clock on which a sleep of a second takes ten milliseconds.
 struct HurriedClock: Clock {
     typealias Instant = ContinuousClock.Instant
 

@@ -1,11 +1,13 @@
 import Foundation
 import RelayTestKit
 
-/// A socket on a port of the loopback interface that nobody else has.
+/// A socket on a free loopback port.
 final class LoopbackSocket: Sendable {
     private let descriptor: Int32
     let port: Int
 
+    /// Binds the socket.
+    ///
     /// - Throws: ``PostgresTestFailure`` if no port is free.
     init() throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -26,6 +28,6 @@ final class LoopbackSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Takes connections from here on, and never says a word.
+    /// Accepts connections from now on, and never sends anything.
     func listenSilently() { listen(descriptor, 16) }
 }

@@ -1,33 +1,36 @@
 import Foundation
 import RelayTestKit
 
-/// What calls itself PostgreSQL on a port of the loopback interface: it lets everybody in, and
-/// answers whatever it is asked with the same bytes.
+/// A server that claims to be PostgreSQL on a loopback port.
+///
+/// It lets every client in, and answers every query with the same bytes.
 final class OddServer: Sendable {
     private let listener: LoopbackPort
     var port: Int { listener.number }
 
+    /// Starts the server on a free port.
+    ///
     /// - Parameters:
-    ///   - answer: what each question is answered with.
-    ///   - hasNoEnd: whether it says that again and again.
+    ///   - answer: The answer to each query.
+    ///   - hasNoEnd: Whether the server repeats the answer endlessly.
     /// - Throws: ``LoopbackPort/NoneFree``.
     init(_ answer: [UInt8], hasNoEnd: Bool = false) throws {
         listener = try LoopbackPort { OddServer.serve($0, answer, hasNoEnd) }
     }
 
-    /// A message of the protocol.
+    /// Returns a message of PostgreSQL's protocol.
     static func message(_ kind: Character, _ body: [UInt8] = []) -> [UInt8] {
         [kind.asciiValue ?? 0] + number(UInt32(body.count + 4)) + body
     }
 
-    /// A number of four bytes.
+    /// Returns a number as four bytes in network order.
     static func number(_ value: UInt32) -> [UInt8] {
         [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> UInt32($0)) }
     }
 
-    /// That a statement is done.
+    /// The message that a statement is complete.
     static let done = message("C", Array("SET\u{0}".utf8))
-    /// That the next statement may come.
+    /// The message that the server is ready for the next query.
     static let ready = message("Z", Array("I".utf8))
 
     private static func serve(_ connection: Int32, _ answer: [UInt8], _ hasNoEnd: Bool) {
@@ -39,7 +42,7 @@ final class OddServer: Sendable {
             let count = read(4, from: connection),
             read(length(count) - 4, from: connection) != nil
         {
-            // Of a statement with parameters, the last message is the one that asks.
+            // Answers a simple query, or the `Sync` that ends an extended one.
             guard kind == Array("Q".utf8) || kind == Array("S".utf8) else { continue }
             repeat {
                 guard write(answer, to: connection) else { return }

@@ -3,7 +3,7 @@ import PostgresLink
 import RelayTestKit
 import Testing
 
-/// What answers as no PostgreSQL does: it is told, and holds up nobody.
+/// Answers that no real PostgreSQL gives are reported, and do not block the relay.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(5)))
@@ -19,7 +19,7 @@ struct OddServerTests {
             isStopped: { false })
     }
 
-    /// libpq tells of a copy each time that it is asked for a result.
+    /// libpq reports such a copy each time it is asked for a result.
     @Test(arguments: ["G", "H"] as [Character])
     func `a server that copies though nobody asked for it is not listened to for ever`(
         kind: Character
@@ -31,7 +31,7 @@ struct OddServerTests {
         let other = try connection(to: server)
         try other.beginRows("SELECT 1")
         #expect(throws: PostgresError.self) { _ = try other.nextRow() }
-        // A pipeline asks for something as it begins.
+        // A pipeline sends a query when it begins.
         let third = try connection(to: server)
         #expect(throws: PostgresError.self) {
             _ = try PostgresPipeline(third, patience: .seconds(600))
@@ -46,7 +46,7 @@ struct OddServerTests {
     }
 
     @Test func `rows without an end are given up before they fill the memory`() throws {
-        // One column without a name, and a row that has a kilobyte in it.
+        // One column without a name, and a row with a value of a kilobyte.
         let column = Array(repeating: UInt8(0), count: 19)
         let value = OddServer.number(1024) + Array(repeating: UInt8(ascii: "x"), count: 1024)
         let row = OddServer.message("D", [0, 1] + value)

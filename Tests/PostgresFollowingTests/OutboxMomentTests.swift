@@ -4,13 +4,14 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Transactions that see one moment, and write to tables that were changed since, into an outbox.
+/// Transactions with a fixed snapshot that write, through an outbox's triggers, to tables altered
+/// since.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct OutboxMomentTests {
-    /// Such a transaction finds the catalogue as it was when it began, and writes to tables as they
-    /// are.
+    /// Such a transaction sees the catalogue as it was when it began, but writes to the tables as
+    /// they are now.
     @Test(arguments: ["REPEATABLE READ", "SERIALIZABLE"])
     func `a transaction that sees one moment writes to tables that were changed since`(
         level: String
@@ -46,7 +47,7 @@ struct OutboxMomentTests {
             ])
     }
 
-    /// The names of the columns are read from the row itself, which has such JSON in it.
+    /// The column names are read from the row itself, which contains such JSON.
     @Test func `a transaction that sees one moment writes JSON that no text can hold`()
         async throws
     {
@@ -73,7 +74,7 @@ struct OutboxMomentTests {
         #expect(rows.last?.after?.fields["w"] == .integer(6))
     }
 
-    /// Whose database it is may write into it what no transaction does.
+    /// The owner of the database may write values into the outbox that no transaction produces.
     @Test(
         arguments: [
             ("1969-12-31 23:59:59.5Z", Timestamp(milliseconds: -500)), ("infinity", nil),

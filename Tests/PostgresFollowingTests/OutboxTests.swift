@@ -5,12 +5,12 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// A real server without logical log is followed by what triggers write.
+/// Follows a real server without a logical log through an outbox that triggers write.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct OutboxTests {
-    /// What is not deleted of an outbox.
+    /// Counts the rows that are left in the outbox.
     private static let left = "SELECT count(*) FROM belfry.outbox"
 
     @Test func `rows as they are come first, then each transaction, with the rows before`()
@@ -61,7 +61,7 @@ struct OutboxTests {
             let slow = try PostgresSession(server, name)
             try slow.run("BEGIN; INSERT INTO t VALUES (1)")
             try server.sql("INSERT INTO t VALUES (2)", in: name)
-            // It has been woken, and has seen the second one.
+            // The follower was woken, and has seen the second row.
             try await server.wait(
                 for: "0",
                 of: "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 "
@@ -77,7 +77,7 @@ struct OutboxTests {
             await followed.until { $0.rows.count == 5 }
             return followed.seen.rows
         }
-        // A transaction has the place of its last row.
+        // A transaction is ordered by its last row.
         #expect(
             rows.map(line) == [1, 2, 6, 5, 7].map { #"create t[id] - {"id":\#($0)}"# })
     }
@@ -251,7 +251,7 @@ struct OutboxTests {
             ])
     }
 
-    /// Following would end there for ever otherwise.
+    /// Otherwise such a row would end following for ever.
     @Test(arguments: [
         ("{{id,23},{v,25}}", "(1)"), ("{{id,23},{v,25}}", "(1,a"), ("{{id,text}}", "(1)"),
     ])
@@ -299,12 +299,13 @@ struct OutboxTests {
                 }
                 return followed.seen
             }
-            // What was taken before an end may not be deleted yet, and comes again.
+            // Rows that were taken before the end may not be deleted yet, and then come again.
             #expect(seen.rows.map(line).filter { $0 == created } == [created])
         }
     }
 
-    /// Who writes may have set otherwise how names and amounts are written, and how texts are read.
+    /// The session that writes may have other settings for how names and amounts are written and
+    /// texts are read.
     @Test func `rows are written the same whatever the session has set that changes them`()
         async throws
     {
@@ -334,7 +335,7 @@ struct OutboxTests {
         let settings = try server.sql(
             "SELECT array_to_string(proconfig, ';') FROM pg_proc WHERE proname = 'note_change'",
             in: name)
-        // The database's, and not that of whoever writes.
+        // The database's setting, and not that of the session that writes.
         #expect(settings.contains("lc_monetary=POSIX"), "\(settings)")
     }
 
@@ -361,7 +362,8 @@ struct OutboxTests {
             let now = try server.sql(written, in: name)
             #expect((now == own) == isOwn)
         }
-        // That of a later version stays: two followers would replace each other's in turn.
+        // A function of a later version stays. Otherwise two followers would replace each other's
+        // function in turn.
         for (version, isOwn) in [("999999999", false), ("0", true), ("1000000000000", true)] {
             try server.sql(
                 """
@@ -389,7 +391,7 @@ struct OutboxTests {
             CREATE TABLE part PARTITION OF parts FOR VALUES IN (1, 2);
             CREATE TABLE "a$$b" (id int PRIMARY KEY)
             """)
-        // Roles are those of all databases of a server, where tests run side by side.
+        // Roles are shared by all databases of a server, on which tests run in parallel.
         let sql = OutboxSQL(tables: tables + ["public.a$$b"], role: "again_\(name)").text
         for _ in 0..<2 { try server.sql(sql, in: name) }
         let settings = try server.outbox(name, tables) { $0.makes = false }
@@ -521,7 +523,7 @@ struct OutboxTests {
     }
 }
 
-/// A column's value as a test writes it.
+/// The value of a column as a test writes it.
 enum ColumnText: Sendable, Equatable {
     case null, text(String), other
 

@@ -3,7 +3,7 @@ import PostgresFollowing
 import RelayTestKit
 import Testing
 
-/// A relay's store in the database that is followed, whose schema is called as an outbox's.
+/// A relay's store in the followed database, in a schema with the name of an outbox's schema.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -22,14 +22,14 @@ struct OwnStoreTests {
         try OutboxRemoval.run(settings) { .zero }
         let left = "SELECT relname FROM pg_class WHERE relnamespace = 'belfry'::regnamespace"
         #expect(try server.sql(left, in: name) == "store")
-        // No trigger is left, and the schema goes with what else was in it.
+        // The first removal left no trigger, and now the schema goes too, since it is empty.
         try server.sql("INSERT INTO t VALUES (1); DROP TABLE belfry.store", in: name)
         try OutboxRemoval.run(settings) { .zero }
         #expect(try server.sql("SELECT to_regnamespace('belfry') IS NULL", in: name) == "t")
         try OutboxRemoval.run(settings) { .zero }
     }
 
-    /// Each row of it would make others.
+    /// Each row of the store that was followed would create further rows in it.
     @Test func `a relay's store is not told where all tables are`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
@@ -54,7 +54,7 @@ struct OwnStoreTests {
             ])
     }
 
-    /// It has the rows of other tables as texts, which no mapping gives to anybody.
+    /// The outbox holds the rows of other tables as texts, for which no mapping defines readers.
     @Test func `an outbox is not told where all tables are`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")

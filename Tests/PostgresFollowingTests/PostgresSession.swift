@@ -1,7 +1,7 @@
 import Foundation
 import RelayTestKit
 
-/// A session that stays open between statements, so that a transaction can be left open.
+/// A session that stays open between statements, so that a transaction can stay open.
 final class PostgresSession {
     private let process = Process()
     private let input = Pipe()
@@ -19,7 +19,7 @@ final class PostgresSession {
         try process.run()
     }
 
-    /// Runs SQL, and returns when it has been run.
+    /// Runs SQL and returns when it is done.
     func run(_ sql: String) throws {
         try input.fileHandleForWriting.write(contentsOf: Data("\(sql);\n\\echo done\n".utf8))
         var said = ""
@@ -30,7 +30,7 @@ final class PostgresSession {
         }
     }
 
-    /// Ends it; a transaction that is open is rolled back.
+    /// Ends the session; an open transaction is rolled back.
     func end() {
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()

@@ -4,7 +4,7 @@ import PostgresLink
 import RelayTestKit
 import Testing
 
-/// What keeps a database from being followed, made on a real server.
+/// Problems that keep a database from being followed, each provoked on a real server.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -110,7 +110,7 @@ struct ProblemTests {
         let settings =
             try byOutbox
             ? server.outbox(name, ["public.v"]) : server.settings(name) { $0.tables = ["public.v"] }
-        // Trying again mends nothing, so that it ends before it has begun.
+        // Retrying cannot help, so the follower ends before it has begun.
         let found = try await Followed().problem(settings)
         #expect(found?.code == "tableMissing")
         let sentence = found?.advice ?? ""
@@ -159,7 +159,7 @@ struct ProblemTests {
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
         }
-        // What is followed already goes on, and says what it lacks.
+        // An existing slot is followed on, and the status says what is missing.
         try server.sql("ALTER PUBLICATION belfry DROP TABLE more", in: name)
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
@@ -240,7 +240,7 @@ struct ProblemTests {
             try server.sql("DROP PUBLICATION belfry", in: name)
             await followed.until { $0.words.last == "publicationMissing" }
             try server.sql("CREATE PUBLICATION belfry FOR ALL TABLES", in: name)
-            // Version 18 would pass over what was changed meanwhile.
+            // PostgreSQL 18 would skip the changes that were made meanwhile.
             let version = Int(try server.sql("SHOW server_version_num")) ?? 0
             let last = version >= 180_000 ? "publicationLost" : "following"
             await followed.until { $0.words.last == last }
@@ -266,7 +266,7 @@ struct ProblemTests {
             await followed.until { $0.words.last == "slotMissing" }
             #expect(follower.status.sentence == FollowProblem.slotMissing("shop").advice)
         }
-        // Whoever says it anew has all rows, and goes on.
+        // A new follower takes a snapshot of all rows and continues.
         let rows = try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
             try second.sql("INSERT INTO t VALUES (2)")
@@ -350,7 +350,7 @@ struct ProblemTests {
         #expect(advice("postgresql://a@b:5432,c:5433/shop?sslmode=require") == "fine")
     }
 
-    /// As that of an image for containers, where no certificate would help.
+    /// Some container images of PostgreSQL are built so; a certificate would not help.
     @Test func `a server without TLS is told what it lacks`() {
         let error = PostgresError(
             state: "", message: "server does not support SSL, but SSL was required")
@@ -399,7 +399,7 @@ struct ProblemTests {
         let sql = PreparingSQL(
             publication: "belfry", slot: name, tables: ["public.t", #""Shop".orders"#])
         try server.sql(sql.text, in: name)
-        // Roles are those of all databases of a server.
+        // Roles are shared by all databases of a server.
         let other = try server.database("CREATE TABLE u (id int PRIMARY KEY)")
         let more = PreparingSQL(publication: "belfry", slot: other, tables: ["public.u"])
         try server.sql(more.text, in: other)

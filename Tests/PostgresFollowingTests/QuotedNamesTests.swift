@@ -2,14 +2,14 @@ import PostgresFollowing
 import PostgresLink
 import Testing
 
-/// Names and texts as SQL reads them.
+/// Quoting of names and texts for SQL.
 @Suite struct QuotedNamesTests {
     @Test(arguments: ["orders", "a\"b", "\"\u{301}; DROP TABLE t; --", "\"\u{200D}\"", "'\u{301}"])
     func `a quotation mark ends no name, whatever follows it`(name: String) {
         let quoted = Array(name.quotedName.utf8)
         #expect(quoted.first == 0x22 && quoted.last == 0x22)
         let within = quoted.dropFirst().dropLast()
-        // Each mark of the name is there twice, and nothing else has changed.
+        // Each quotation mark of the name is doubled, and nothing else changes.
         #expect(within.filter { $0 == 0x22 }.count == 2 * name.utf8.filter { $0 == 0x22 }.count)
         #expect(within.filter { $0 != 0x22 } == name.utf8.filter { $0 != 0x22 })
         let parts = "s.\(name.quotedName)".tableParts

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PostgresFollowing
 
-/// Names that rows come to while others have them still.
+/// Rows that take over a key while another row still has it.
 @Suite struct RowArrivalsTests {
     private static let table = Relation(
         id: 7, schema: "public", name: "t", identity: UInt8(ascii: "f"),
@@ -14,7 +14,7 @@ import Testing
         RecordImage(["k": key, "v": .string(text)])
     }
 
-    /// What is said of a row that goes elsewhere once another one has come to its name.
+    /// Returns the note on a row that leaves a key after another row has taken it.
     private static func taker(of key: FieldValue) -> RecordFields? {
         var arrivals = RowArrivals()
         var comes = FollowedRow(
@@ -28,7 +28,7 @@ import Testing
         return goes.formerTakenBy
     }
 
-    /// All kinds of values that name records, as long as names may be.
+    /// All kinds of values that may be keys, at the greatest length of a record name.
     @Test(arguments: [
         FieldValue.integer(2), .string(String(repeating: "k", count: 1024)),
         .bytes([UInt8](repeating: 7, count: 768)),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PostgresFollowing
 
-/// What is posted together, and what is confirmed by it.
+/// Which rows are posted in one request, and which position that request confirms.
 @Suite struct RowBufferTests {
     private static func row(_ operation: FollowedRow.Operation, moves: Bool = false) -> FollowedRow
     {
@@ -75,7 +75,7 @@ import Testing
         #expect(buffer.isFull)
     }
 
-    /// One message of the log tells of all tables that a command emptied.
+    /// A single message of the log lists all tables that one command truncated.
     @Test(arguments: [2, 3, 2500])
     func `tables that were emptied together go in as many requests as they take`(count: Int) {
         var buffer = RowBuffer()
@@ -102,7 +102,7 @@ import Testing
         var buffer = RowBuffer()
         buffer.complete(end: PostgresPosition(rawValue: 2))
         while !buffer.isFull { add(1, of: 5, to: &buffer) }
-        // Others may be on their way: a batch without rows would be confirmed before them.
+        // Other rows may be on their way: a batch without rows would be confirmed before them.
         let batch = buffer.take()
         #expect(batch.rows.count == 1000 && batch.end == PostgresPosition(rawValue: 2))
     }

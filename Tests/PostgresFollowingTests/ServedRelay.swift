@@ -6,14 +6,14 @@ import RelayServer
 import RelayTestKit
 import ServiceLifecycle
 
-/// A relay in this process, whose sources follow databases.
+/// A relay in this process whose sources follow databases.
 struct ServedRelay: Sendable {
     let relay: Relay
     let gateway: SampleGateway
     let client: RelayClient
     let container: SampleContainer
 
-    /// Runs `body` with a relay on a store of its own, and shuts it down gracefully.
+    /// Runs `body` with a relay on a new store, and shuts the relay down gracefully.
     static func with(_ body: @escaping @Sendable (ServedRelay) async throws -> Void) async throws {
         let store = try TemporaryStore()
         let gateway = try await SampleGateway.start(
@@ -22,8 +22,9 @@ struct ServedRelay: Sendable {
         await gateway.simulated.stop()
     }
 
-    /// Runs `body` with a relay on `store`, where `known` is a container that it has already, and
-    /// shuts it down gracefully.
+    /// Runs `body` with a relay on `store`, and shuts the relay down gracefully.
+    ///
+    /// `known` is a container that the store already has.
     static func with(
         _ store: TemporaryStore, _ gateway: SampleGateway, known: SampleContainer? = nil,
         _ body: @escaping @Sendable (ServedRelay) async throws -> Void
@@ -70,8 +71,8 @@ struct ServedRelay: Sendable {
         }
     }
 
-    /// Asks for a source until the state of its database is `wanted`, and what it says besides is
-    /// as it should be.
+    /// Polls a source until the state of its database is `wanted` and `isRight` accepts it, and
+    /// returns it.
     func source(
         _ name: String, is wanted: String, and isRight: (JSONValue) -> Bool = { _ in true }
     ) async throws -> JSONValue {

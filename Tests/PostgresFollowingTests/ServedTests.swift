@@ -67,7 +67,8 @@ struct ServedTests {
             #expect(shown.value(at: ["following", "rows"]) == 4)
             #expect(shown.value(at: ["following", "verdict"]) == "well")
             #expect(shown.value(at: ["follow", "slot"]) == .string(name))
-            // The log of the server has the key alone; the relay had the row.
+            // The server's log holds only the key; the rest of the row came from the relay's
+            // records.
             let changes = try await relay.client.administer(
                 "GET", "\(relay.container.path)/changes?limit=1")
             #expect(changes.text.contains(#""status":"shipped""#), "\(changes.text)")
@@ -105,7 +106,7 @@ struct ServedTests {
         }
     }
 
-    /// The overview and the metrics say it too.
+    /// Checks that the overview and the metrics report the same.
     private func told(_ relay: ServedRelay) async throws {
         let overview = try await relay.client.administer("GET", "overview").expect(200)
         #expect(overview.text.contains(#""state":"following""#))
@@ -136,14 +137,14 @@ struct ServedTests {
                     == .string(FollowProblem.slotTaken("\(name) is active").advice))
             #expect(twice.value(at: ["following", "verdict"]) == "waiting")
             let path = "\(relay.container.path)/sources/twice"
-            // What it follows is changed, the rest stays.
+            // The settings that are given change, and the others stay.
             try await relay.client.administer(
                 "PUT", path, ["follow": ["publication": "other", "make": false]]
             ).expect(200)
             let other = try await relay.source("twice", is: "publicationMissing")
             #expect(other.value(at: ["following", "verdict"]) == "broken")
             #expect(other.value(at: ["follow", "slot"]) == .string(name))
-            // Whoever ends lets go of the slot.
+            // A deleted source releases its slot.
             try await relay.client.administer(
                 "DELETE", "\(relay.container.path)/sources/shop"
             ).expect(200)
@@ -159,7 +160,7 @@ struct ServedTests {
         }
     }
 
-    /// Ends the follower's connections to a database.
+    /// Terminates the follower's connections to a database.
     private static let goodbye = """
         SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
         WHERE application_name = 'belfry' AND datname =
@@ -196,7 +197,7 @@ struct ServedTests {
                     + "WHERE slot_name = '\(name)' AND NOT active")
             let gone = try await relay.source("shop", is: "slotMissing")
             #expect(gone.value(at: ["following", "verdict"]) == "broken")
-            // Nothing else is said than before.
+            // Repeating the setting `make` is the decision to begin anew.
             try await relay.client.administer(
                 "PUT", "\(relay.container.path)/sources/shop", ["follow": ["make": true]]
             ).expect(200)
@@ -228,7 +229,8 @@ struct ServedTests {
             _ = try await relay.source("shop", is: "following") {
                 $0.value(at: ["following", "rows"]) == 1
             }
-            // What is not confirmed would come again, and nothing would be missing.
+            // Waits for the confirmation. Otherwise the row would come again, and nothing would be
+            // missing.
             try await server.wait(
                 for: "t",
                 of: "SELECT confirmed_flush_lsn >= '\(inserted)' FROM pg_replication_slots "
@@ -239,7 +241,7 @@ struct ServedTests {
             try await ServedRelay.with(store, gateway, known: container) { relay in
                 try await Self.decide(relay, server, name, makesAnew: makesAnew)
             }
-            // From then on it is the store's own.
+            // From then on the restored store continues by itself.
             try await ServedRelay.with(store, gateway, known: container) { relay in
                 _ = try await relay.source("shop", is: "following")
             }
@@ -252,7 +254,7 @@ struct ServedTests {
         await gateway.simulated.stop()
     }
 
-    /// Looks at what a restored relay says, and says that it goes on, or begins anew.
+    /// Checks that a restored relay stops, and then decides that it continues or begins anew.
     private static func decide(
         _ relay: ServedRelay, _ server: PostgresServer, _ name: String, makesAnew: Bool
     ) async throws {
@@ -286,7 +288,8 @@ struct ServedTests {
                     ]
                 ).expect(201)
             }
-            // Another address may lead to the same database; another slot leaves the one before.
+            // Another address may still be the same database. Another slot leaves the former one
+            // behind.
             let changes: [(follow: JSONValue, hasLeft: Bool)] = [
                 (["url": "postgresql://localhost:1/shop"], false), (["slot": "three"], true),
                 (["url": "postgresql://127.0.0.1:1/shop", "slot": "two"], true),
@@ -346,7 +349,8 @@ struct ServedTests {
             _ = try await relay.source("shop", is: "following") {
                 $0.value(at: ["following", "rows"]) == 2
             }
-            // As a server told it that was put back since.
+            // Posts a row with a high version, as a server would have sent it that was restored
+            // since.
             try await relay.container.post(
                 [
                     [

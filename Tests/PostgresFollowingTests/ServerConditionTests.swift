@@ -5,7 +5,7 @@ import PostgresLink
 import RelayTestKit
 import Testing
 
-/// What the server is like: what it keeps for a slot, and how it proves who it is.
+/// Conditions of the server: the log that it retains for a slot, its settings, and its certificate.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -17,7 +17,7 @@ struct ServerConditionTests {
         try await Followed().follow(try server.settings(name)) { followed in
             await followed.until { $0.words.last == "following" }
         }
-        // The server keeps its log for a transaction that is open, whatever is confirmed meanwhile.
+        // The server retains its log for an open transaction, whatever is confirmed meanwhile.
         let session = try PostgresSession(server, name)
         try session.run("BEGIN; SELECT pg_current_xact_id()")
         defer { session.end() }
@@ -82,7 +82,9 @@ struct ServerConditionTests {
         #expect(status.sentence.hasPrefix("Following. The publication leaves out UPDATE and "))
     }
 
-    /// What is changed in between is passed over without a word.
+    /// Removes a table from what is followed, changes it, and adds it again.
+    ///
+    /// The change in between is skipped silently.
     private static func takeOutAndPutBack(
         _ server: PostgresServer, _ name: String, outbox: Bool = false
     ) throws {
@@ -96,7 +98,7 @@ struct ServerConditionTests {
             : (
                 "ALTER PUBLICATION belfry DROP TABLE t", "ALTER PUBLICATION belfry ADD TABLE t"
             )
-        // Each for itself: as one transaction nothing would be passed over.
+        // Three transactions: in a single one nothing would be skipped.
         for statement in [out, "INSERT INTO t VALUES (1)", back] {
             try server.sql(statement, in: name)
         }
@@ -116,14 +118,15 @@ struct ServerConditionTests {
             ? server.outbox(name, tables) : server.settings(name) { $0.tables = tables }
         let status = try await followed.run(settings) { follower in
             await followed.until { $0.words.last == "following" }
-            // Whoever writes next is told of, so that the follower has looked.
+            // The next row arrives, so the follower has examined the tables.
             try server.sql("INSERT INTO more VALUES (1)", in: name)
             await followed.until { !$0.rows.isEmpty }
             try Self.takeOutAndPutBack(server, name, outbox: outbox)
             try server.sql(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                     + "WHERE datname = '\(name)' AND pid <> pg_backend_pid()")
-            // Not by its word: in between it is said that nothing is told of the table.
+            // The status word is not enough: in between, the status says that the table is not
+            // followed.
             _ = await Turns.yield { follower.status.sentence.contains("in between is not told") }
             return follower.status
         }
@@ -156,7 +159,7 @@ struct ServerConditionTests {
             "\(status.sentence)")
     }
 
-    /// It waits for them however long they take.
+    /// Creating a slot waits for open transactions, however long they take.
     @Test(arguments: [
         ("BEGIN; INSERT INTO t VALUES (1)", "COMMIT", "role postgres, psql"),
         (
@@ -167,7 +170,8 @@ struct ServerConditionTests {
     func `a transaction that the making of a slot waits for is named`(
         open: String, end: String, named: String
     ) async throws {
-        // Others' transactions would be waited for as well, and theirs for these.
+        // A server of its own: the slot would also wait for other tests' transactions, and theirs
+        // for these.
         let server = try PostgresServer(["wal_level=logical", "max_prepared_transactions=1"])
         defer { server.end() }
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -189,8 +193,10 @@ struct ServerConditionTests {
         session.end()
     }
 
-    /// They are for whoever works with the database: some would end a connection that waits, some
-    /// keep it from making a slot, and some change what is told.
+    /// Such settings are meant for people who work with the database.
+    ///
+    /// Some would end a waiting connection, some prevent the creation of a slot, and some change
+    /// what is sent.
     @Test(arguments: [false, true])
     func `what a database sets for its sessions does not hold for following`(
         byOutbox: Bool
@@ -211,7 +217,7 @@ struct ServerConditionTests {
         let settings = try byOutbox ? server.outbox(name) : server.settings(name)
         let (rows, words) = try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
-            // Longer than a session may be idle.
+            // Longer than the database lets a session be idle.
             try server.sql("SELECT pg_sleep(2)")
             try server.sql(
                 """
@@ -229,7 +235,7 @@ struct ServerConditionTests {
         #expect(words.filter { $0 != "connecting" && $0 != "snapshot" } == ["following"])
     }
 
-    /// The server sends such texts as they lie there, to whoever asks for no encoding.
+    /// For such a database the server sends texts unconverted, as the bytes that it stores.
     @Test(arguments: [false, true])
     func `texts of a database without an encoding are bytes where they are no UTF-8`(
         byOutbox: Bool
@@ -289,8 +295,9 @@ struct ServerConditionTests {
         #expect(!seen.words.contains("unreachable"))
     }
 
-    /// It passes over a large transaction of which nothing is published, and would begin with that
-    /// anew, again and again.
+    /// The server may be skipping a large transaction of which nothing is published.
+    ///
+    /// A new connection would begin with that transaction again, each time.
     @Test func `a server that says nothing for long, and is there, is waited for`() async throws {
         let server = try PostgresServer(["wal_level=logical", "wal_sender_timeout=0"])
         defer { server.end() }
@@ -303,7 +310,7 @@ struct ServerConditionTests {
             let sender = try server.sql(
                 "SELECT active_pid FROM pg_replication_slots WHERE slot_name = '\(name)'")
             try PostgresServer.run(["kill", "-STOP", sender])
-            // As long as twice what a server may be silent for, on the follower's clock.
+            // Twice as long as a server may be silent, on the follower's clock.
             try server.sql("SELECT pg_sleep(2)")
             try PostgresServer.run(["kill", "-CONT", sender])
             try server.sql("INSERT INTO t VALUES (1)", in: name)
@@ -313,7 +320,9 @@ struct ServerConditionTests {
         #expect(!followed.seen.sentences.contains { $0.contains("the server is silent") })
     }
 
-    /// To try again is of no use: somebody must say how to go on without it.
+    /// Retrying cannot help.
+    ///
+    /// An operator must decide how to continue without the text.
     @Test(arguments: [false, true])
     func `a text that is none in UTF-8 is said, with how to go on without it`(
         byOutbox: Bool
@@ -327,7 +336,7 @@ struct ServerConditionTests {
         let settings = try byOutbox ? server.outbox(name) : server.settings(name)
         try await Followed().follow(settings) { followed in
             await followed.until { $0.words.last == "following" }
-            // Of the two only the second is a letter there.
+            // In this encoding only the second one is a character.
             try server.sql("INSERT INTO t VALUES (1, chr(129))", in: name)
             try server.sql("INSERT INTO t VALUES (2, chr(233))", in: name)
             await followed.until { $0.words.contains("rowRefused") }
@@ -399,7 +408,7 @@ struct ServerConditionTests {
         }
     }
 
-    /// Gives a server a certificate that it signed itself, and others an authority that did not.
+    /// Creates a self-signed certificate for a server, and an unrelated authority.
     private static func certify(_ folder: String) throws {
         for name in ["other", "server"] {
             try PostgresServer.run([

@@ -5,7 +5,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// A snapshot that is made again: records that are in it no more are deleted.
+/// A second snapshot: records that it no longer contains are deleted.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
@@ -15,7 +15,8 @@ struct SnapshotEndTests {
         INSERT INTO orders VALUES (7, 'paid'), (8, 'shipped')
         """
 
-    /// Waits until nobody follows, and brings the slot or the outbox back to before its snapshot.
+    /// Waits until no follower is connected, and resets the slot or the outbox to before its
+    /// snapshot.
     private static func forget(
         _ server: PostgresServer, _ name: String, outbox: Bool, _ meanwhile: String
     ) async throws {
@@ -64,7 +65,7 @@ struct SnapshotEndTests {
                 "DELETE FROM orders WHERE id = 8; INSERT INTO orders VALUES (9, 'shipped')")
             try await relay.client.administer("PUT", path, ["follow": again]).expect(200)
             _ = try await relay.source("shop", is: "following")
-            // What is kept of it says that it was shipped.
+            // The kept record says that the order was shipped.
             try server.sql("DELETE FROM orders WHERE id = 9", in: name)
             let pushes = try await relay.gateway.simulated.pushes(count: 4, within: .patience)
             #expect(
@@ -75,7 +76,7 @@ struct SnapshotEndTests {
         }
     }
 
-    /// By its version the relay knows what was in it.
+    /// By the version the relay knows which records the snapshot contained.
     @Test(arguments: [false, true])
     func `a snapshot that is made again has a higher version, and tells its end`(
         outbox: Bool
@@ -117,7 +118,7 @@ struct SnapshotEndTests {
         #expect(ends.flatMap(\.incomplete).map(\.name) == ["orders"])
     }
 
-    /// Otherwise what such a transaction changed would be older than the snapshot.
+    /// Otherwise the changes of such a transaction would have lower versions than the snapshot.
     @Test func `a snapshot beside an outbox waits for transactions that have written`()
         async throws
     {

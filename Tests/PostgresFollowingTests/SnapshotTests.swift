@@ -4,14 +4,14 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Tables are altered while the rows as they are are read.
+/// Tables are altered while the snapshot reads them.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct SnapshotTests {
-    /// The server makes a slot when the transactions that were open have ended.
+    /// The server creates a slot only after the open transactions have ended.
     @Test func `a table of a transaction that the slot waited for is read too`() async throws {
-        // Others' transactions would be waited for as well.
+        // A server of its own: the slot would also wait for other tests' transactions.
         let server = try PostgresServer(["wal_level=logical"])
         defer { server.end() }
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -36,7 +36,7 @@ struct SnapshotTests {
             followed.seen.rows.map(line) == [#"create late[id] - {"id":1,"ms":["ok"]} snapshot"#])
     }
 
-    /// Who sees an earlier moment finds nothing in such a table.
+    /// A transaction with an earlier snapshot would see an empty table after such a rewrite.
     @Test(arguments: [false, true])
     func `a table that is rewritten before it is read is read as it is then`(
         byOutbox: Bool
@@ -52,7 +52,7 @@ struct SnapshotTests {
             try byOutbox
             ? server.outbox(name, ["public.a", "public.b", "public.c"]) : server.settings(name)
         let followed = Followed()
-        // It stays at the first table until it is told otherwise.
+        // The follower stays at the first table until its rows are accepted.
         followed.refuse(.max)
         let rows = try await followed.follow(settings) { followed in
             await followed.until { $0.attempts > 0 }
@@ -74,7 +74,7 @@ struct SnapshotTests {
         #expect(Set(rows.map(\.position)).count == rows.count)
     }
 
-    /// A transaction keeps its locks, of which the server has a number for all.
+    /// A transaction holds its locks to its end, and the server has a fixed number for all.
     @Test func `more tables are read than the server could lock at once`() async throws {
         let server = try PostgresServer([
             "wal_level=logical", "max_connections=20", "max_locks_per_transaction=10",
@@ -99,7 +99,7 @@ struct SnapshotTests {
         #expect(!seen.words.contains("serverRefused"), "\(seen.sentences.suffix(2))")
     }
 
-    /// It would be read again and again otherwise, and the slot that lasts never be made.
+    /// Otherwise the snapshot would be read again and again, and the permanent slot never created.
     @Test func `no snapshot is begun where there is no room for the slot that lasts`()
         async throws
     {
@@ -115,7 +115,9 @@ struct SnapshotTests {
         #expect(seen.attempts == 0)
     }
 
-    /// As with a wrong secret: it was tried again for ever, and whoever waited for the end waited.
+    /// A wrong secret has this effect.
+    ///
+    /// Regression: the follower retried for ever.
     @Test func `what the relay refuses ends a follower that has not begun`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

@@ -2,9 +2,11 @@ import Testing
 
 @testable import PostgresFollowing
 
-/// When a server is said to wait for a standby that is away.
+/// How a follower recognises that a server waits for a missing standby.
 @Suite struct StandbyWaitTests {
-    /// What looks say that find the server waiting, or not, and how far it has told what it has.
+    /// Returns the verdict of each look.
+    ///
+    /// A look says whether the server is waiting, and the place up to which it has sent its log.
     private static func said(_ looks: [(isWaiting: Bool, place: UInt64)]) -> [Bool] {
         var wait = StandbyWait()
         var said: [Bool] = []
@@ -22,7 +24,7 @@ import Testing
         #expect(Self.said(looks) == [false, true, true, false, true, false, false])
     }
 
-    /// It waits for each standby that is well, too, whenever something is written.
+    /// The server briefly waits for each healthy standby too, whenever something is written.
     @Test func `a server of much work is held up at no look that finds it waiting elsewhere`() {
         let looks = (UInt64(1)...10).map { (isWaiting: true, place: $0) }
         #expect(!Self.said(looks).contains(true))

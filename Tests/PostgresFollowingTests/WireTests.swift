@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What the bytes of the log mean, and that no bytes do harm.
+/// The meaning of the bytes of the log, and that malformed bytes do no harm.
 @Suite struct WireTests {
     private static let update: [UInt8] =
         [0x55, 0, 0, 0, 7, 0x4B, 0, 1, 0x74, 0, 0, 0, 1, 0x31, 0x4E, 0, 2]
@@ -83,13 +83,13 @@ import Testing
         let named = Timelines(system: system, current: 2, history: "1\t0/3000000\t")
         #expect(named.prefix(at: try place("0/4000000")) == "\(system).2")
         #expect(named.prefix(at: try place("0/1")) == system)
-        // PostgreSQL is upgraded into a new cluster, of three hours later: its log goes on where
-        // the former one's ended, on a first timeline.
+        // PostgreSQL is upgraded into a new cluster, created three hours later: its log continues
+        // where the former one's ended, on timeline 1.
         let upgraded = Timelines(system: String(7_713_262_216_786_880_669 + (10_800 << 32)))
         #expect(
             upgraded.version(of: try place("0/5000000"))
                 > named.version(of: try place("0/4FFFFFF")))
-        // Or rows are copied into a cluster of a month later, whose log is short.
+        // Or rows are copied into a cluster created a month later, whose log is short.
         let copied = Timelines(system: String(7_713_262_216_786_880_669 + (2_592_000 << 32)))
         #expect(copied.version(of: try place("0/1")) > named.version(of: try place("FFFF/0")))
         for text in ["0/1", "0/2FFFFFF", "0/3000000", "FF/12"] {
@@ -102,7 +102,7 @@ import Testing
         #expect(!third.hasAll(of: first, upTo: try place("0/3000001"), written: end))
         #expect(!third.hasAll(of: third, upTo: try place("0/5000001"), written: end))
         #expect(!first.hasAll(of: third, upTo: try place("0/1"), written: end))
-        // A number that no server has ends nothing.
+        // A timeline that no server has must not crash.
         #expect(Timelines(current: .max).version(of: PostgresPosition(rawValue: .max)) == .max)
         for number in [Int64.min, -4_000_000_000, 0, .max] {
             let strange = Timelines(
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// A server that was put back gives places and numbers of transactions anew.
+    /// A restored server reuses places and transaction numbers.
     @Test func `the same place at another time is another position`() throws {
         let table: [UInt8] =
             [0x52, 0, 0, 0, 7] + Array("public\0t\0d".utf8) + [0, 1, 1] + Array("id\0".utf8)
@@ -150,7 +150,7 @@ import Testing
         #expect(read(.list(.text), "{a") == .string("{a"))
     }
 
-    /// A backslash before each lets none of them come in as a run.
+    /// A backslash before each mark keeps them from forming a run in the input.
     @Test func `an array whose escapes hide endless combining marks stays a text`() {
         func read(_ text: String) -> FieldValue {
             PostgresKind.list(.text).value(of: Array(text.utf8)[...])
