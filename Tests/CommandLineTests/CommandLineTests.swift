@@ -277,7 +277,7 @@ import Testing
         Refusal(
             "overview --database relay.sqlite --url http://127.0.0.1:1", code: 64,
             "Error: --url asks a running relay, and --database works without one: give one of "
-                + "both\n"),
+                + "the two\n"),
         Refusal(
             "gateway --port 0 --ca-file /proc/none/ca.pem", code: 66,
             "error: the file /proc/none"),

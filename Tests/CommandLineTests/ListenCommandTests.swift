@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (["--database", "x"], "only a running relay"),
+        (["--database", "x"], "events come from a running relay"),
         (["--forward-to", "localhost"], "is not a URL"),
         (["--forward-to", "localhost:3000/a"], "; did you mean http://localhost:3000/a?"),
         (["--forward-to", "http://127.0.0.1:99999/"], "is not a URL"),

@@ -106,7 +106,7 @@ import Testing
             (["--draft", "/nowhere"], "there is no file /nowhere"),
             (["--subscription", "none"], "there is no subscription \"none\" of \"carol\""),
             (["--record-type", "Todo", "priority >"], "subscription.query"),
-            (["--subscription", "urgent", "--changes", "0"], "--changes: 1 to"),
+            (["--subscription", "urgent", "--changes", "0"], "--changes must be from 1 to"),
         ] as [([String], String)] {
             let refused = try await Self.belfry(["rehearse", "--user", "carol"] + arguments, home)
             #expect(refused.code != 0)
