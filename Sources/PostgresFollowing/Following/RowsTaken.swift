@@ -1,22 +1,22 @@
-/// What became of rows that were posted.
+/// The outcome of posting rows.
 package enum RowsTaken: Sendable, Hashable {
-    /// They are durably in the relay's log.
+    /// All are durably in the relay's log.
     case taken
-    /// They are, and so many of them are older than what the relay had of them.
+    /// All are, and this many are older than the relay's versions of their records.
     case takenAsOlder(Int)
-    /// They are in the log, but for some that could not be mapped or were too long.
+    /// All were taken, but some could not be mapped or were too long.
     case takenExcept(RowExceptions)
     /// Some are not; they are posted again.
     case not(FollowProblem)
 }
 
-/// What is to be said of rows that are in the relay.
+/// The exceptions among rows that the relay has taken.
 package struct RowExceptions: Sendable, Hashable {
-    /// How many are older than what the relay had of them.
+    /// The number of rows that are older than the relay's versions of their records.
     package var older = 0
-    /// How many could not be mapped, and are parked.
+    /// The number of rows that could not be mapped and are parked.
     package var parked = 0
-    /// Those that were too long, by table and key: they went in without values, or are parked.
+    /// The table and key of each row that was too long; it was taken without values, or is parked.
     package var tooLong: [String] = []
 
     package init(older: Int = 0, parked: Int = 0, tooLong: [String] = []) {
@@ -25,13 +25,13 @@ package struct RowExceptions: Sendable, Hashable {
         self.tooLong = tooLong
     }
 
-    /// What became of the rows as a whole.
+    /// The outcome of posting all the rows.
     package var outcome: RowsTaken {
         guard parked == 0, tooLong.isEmpty else { return .takenExcept(self) }
         return older > 0 ? .takenAsOlder(older) : .taken
     }
 
-    /// Adds what became of others; returns the problem if these are not in the relay.
+    /// Adds the outcome of other rows; returns the problem if the relay has not taken them.
     package mutating func add(_ outcome: RowsTaken) -> FollowProblem? {
         switch outcome {
         case .taken: break

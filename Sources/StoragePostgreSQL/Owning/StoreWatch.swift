@@ -105,9 +105,9 @@ package final class StoreWatch: Sendable {
         }
     }
 
-    /// Says that the claimant ends without the store, so that nobody takes it for silent.
+    /// Removes the claimant from the store's relays, so that it is not listed as silent after its end.
     ///
-    /// It asks by the connection that is there, for two seconds at the most, and makes none.
+    /// It uses only an existing connection, and waits for two seconds at most.
     package func leave() async {
         try? await thread.run { [state] () throws -> Void in
             guard let connection = state.connection, state.announced != nil else { return }
