@@ -67,7 +67,7 @@ final class ServerEngine: StoreEngine {
     }
 
     func close() async -> StorageError? {
-        // `end()` closes the horizon too, which is not a failure.
+        // Read before `end()`, which also closes the horizon.
         let earlier = writer.failure
         end()
         await ending.wait()

@@ -47,7 +47,7 @@ struct ItemisedRequest<Operation> {
 
     /// Returns each item with the outcome of its operation.
     ///
-    /// `outcomes` are those of the ``operations(_:)``, in order. If there are none, nothing was
+    /// `outcomes` are those of ``operations(_:)``, in order. If there are none, nothing was
     /// applied.
     func judged<Outcome>(_ outcomes: [Outcome]) -> [(item: Item, outcome: Outcome?)] {
         var rest = outcomes[...]

@@ -67,8 +67,8 @@ struct ConnectionCounts: Sendable {
     /// How many connections of one address may end without a request before its new connections are
     /// held back.
     ///
-    /// It is more than what browsers open in advance, and port scanners open. To serve a connection
-    /// costs ten times as much as to accept it and close it unserved.
+    /// It is more than browsers open in advance, and more than health checks that only probe the
+    /// port. To serve a connection costs ten times as much as to accept it and close it unserved.
     static let silence = RateLimit(perSecond: 128, burst: 256)
     init(_ bounds: Bounds) {
         self.bounds = bounds
