@@ -321,7 +321,7 @@ class Campaign {
     await this.open("users", { user: "eve" });
     await this.tab.sees("both subscriptions", "[...document.querySelectorAll('data-table a')].filter((one) => one.textContent === 'Explain').length === 2");
     await this.tab.evaluate("[...document.querySelectorAll('data-table tr')].find((row) => row.innerText.includes('hall')).querySelector('a').click()");
-    await this.tab.says("Of the last 2 changes that it might watch, 1 fired it");
+    await this.tab.says("Of the last 2 changes that it could watch, 1 fired it");
     for (const [subscription, fired] of [["hall", 1], ["all", 2]]) {
       await this.open("rehearse", { user: "eve", subscription, database: "private" });
       await this.tab.sees("the saved subscription in the form", "document.querySelector('[name=alertBody]')?.value === 'Yours'");

@@ -72,7 +72,7 @@ import Testing
             "serve --nonsense 1", code: 78,
             """
             belfry: the configuration cannot be used:
-              --nonsense is no setting; see docs/configuration.md
+              --nonsense is not a setting; see docs/configuration.md
 
             """),
         Refusal(
@@ -97,14 +97,15 @@ import Testing
             "serve --storage-schema house", code: 78,
             """
             belfry: the configuration cannot be used:
-              storage.schema has no effect without storage.url; set that one too, or leave this out
+              storage.schema has no effect without storage.url; set the other one too, or remove \
+            this one
 
             """),
         Refusal(
             "serve --config /nowhere/belfry.json", code: 78,
             """
             belfry: the configuration cannot be used:
-              the file /nowhere/belfry.json cannot be read: there is none
+              the file /nowhere/belfry.json cannot be read: there is no such file
 
             """),
         Refusal(
@@ -177,7 +178,7 @@ import Testing
             "serve --http-prot 1", code: 78,
             """
             belfry: the configuration cannot be used:
-              --http-prot is no setting; did you mean --http-port?
+              --http-prot is not a setting; did you mean --http-port?
 
             """),
         Refusal(
@@ -214,7 +215,7 @@ import Testing
         Refusal(
             "overview", ["BELFRY_ADMIN_TOKN": "x", "BELFRY_PORT_80_TCP": "tcp://10.0.0.1"],
             code: 78,
-            "warning: BELFRY_ADMIN_TOKN is no setting; did you mean BELFRY_ADMIN_TOKEN?\n"
+            "warning: BELFRY_ADMIN_TOKN is not a setting; did you mean BELFRY_ADMIN_TOKEN?\n"
                 + "error: no administrative token: "),
         Refusal("predicate check price==", code: 1, ""),
         Refusal("dev --port 99999", code: 64, "Error: --port must be from 0 to 65535\n"),

@@ -30,7 +30,7 @@ import Testing
     static let scenarios = [
         modify(
             "no body", nil, 400, "BAD_REQUEST",
-            "a JSON object is expected as the body, found nothing"),
+            "the body must be a JSON object, but it is empty"),
         modify(
             "malformed JSON", #"{"operations":[}"#, 400, "BAD_REQUEST",
             "not JSON at byte 15: a value is expected"),
@@ -79,7 +79,7 @@ import Testing
             "a token", #"{"apnsEnvironment":"development","apnsToken":"\#(token)"}"#, 200, nil),
         register(
             "a token that is not hex", #"{"apnsEnvironment":"development","apnsToken":"xyz"}"#, 400,
-            "apnsToken: not \(DeviceToken.rule); or 32 bytes in base64"),
+            "apnsToken: is not \(DeviceToken.rule), or 32 bytes in base64"),
         register(
             "an environment that is none",
             #"{"apnsEnvironment":"sandbox","apnsToken":"\#(token)"}"#,
@@ -90,7 +90,7 @@ import Testing
         register(
             "a topic of another application",
             #"{"apnsEnvironment":"development","apnsToken":"\#(token)","topic":"com.evil"}"#, 400,
-            "topic: \"com.evil\" is none of this container's topics: com.example.Art, "
+            "topic: \"com.evil\" is not one of this container's topics: com.example.Art, "
                 + "com.example.Art.clip"),
         register(
             "a badge below nothing",

@@ -138,14 +138,14 @@ import Testing
         (["--http-port"], ["--http-port has no value"]),
         (["--http-port", "--http-host", "::1"], ["--http-port has no value"]),
         (["--http-port=1", "--http-port", "2"], ["--http-port is given twice"]),
-        (["8080", "--http-port", "1"], ["8080 is no setting; see docs/configuration.md"]),
-        (["--http-port", "1", "2"], ["2 is no setting; see docs/configuration.md"]),
+        (["8080", "--http-port", "1"], ["8080 is not a setting; see docs/configuration.md"]),
+        (["--http-port", "1", "2"], ["2 is not a setting; see docs/configuration.md"]),
         (
             ["--htp-port", "1", "-p", "--x=2"],
             [
-                "--htp-port is no setting; did you mean --http-port?",
-                "-p is no setting; see docs/configuration.md",
-                "--x is no setting; see docs/configuration.md",
+                "--htp-port is not a setting; did you mean --http-port?",
+                "-p is not a setting; see docs/configuration.md",
+                "--x is not a setting; see docs/configuration.md",
             ]
         ),
     ])
@@ -191,7 +191,7 @@ import Testing
                 said == [
                     "http.port in \(path) is given twice",
                     "http.host in \(path): {} must be a text that is not empty",
-                    "nonsense in \(path) is no setting; see docs/configuration.md",
+                    "nonsense in \(path) is not a setting; see docs/configuration.md",
                     "limits.deniedRecordTypes in \(path): null must be a list of texts, divided by "
                         + "commas",
                 ])
@@ -210,8 +210,9 @@ import Testing
         let found = try await problems(["--http-body-megabytes", "8"])
         #expect(
             found == [
-                "http.bodyMegabytes: of 8 MiB one body has 3670016 bytes at the most, and "
-                    + "limits.webhookBytes allows 4194304; raise the one or lower the other"
+                "http.bodyMegabytes: with 8 MiB, one body can have at most 3670016 bytes, but "
+                    + "limits.webhookBytes allows 4194304; raise the first setting or lower the "
+                    + "second"
             ])
         #expect(try await problems(["--http-body-megabytes", "10"]) == [])
         for (bytes, count) in [("3670016", 0), ("3670017", 1)] {
@@ -222,8 +223,8 @@ import Testing
     }
 
     @Test func `rates of containers are told once, and as they can be set`() async throws {
-        let rule = "must be a container, an equals sign, its rate of keys, a slash and its rate of "
-        let most = "users, both from 0 to 1000000"
+        let rule = "must have the form CONTAINER=KEYS/USERS, with a rate of keys and a rate of "
+        let most = "users, each from 0 to 1000000"
         #expect(
             try await problems(["--rates-containers", "a=1000000/0,b=1000001/1,a=2/2"]) == [
                 "rates.containers: \"b=1000001/1\" \(rule)\(most)",
@@ -234,13 +235,13 @@ import Testing
 
     @Test func `what names no setting is refused`() async throws {
         let flag = try await problems(["--htp-port", "1"])
-        #expect(flag == ["--htp-port is no setting; did you mean --http-port?"])
+        #expect(flag == ["--htp-port is not a setting; did you mean --http-port?"])
         try await withFile(#"{"http":{"prot":1}}"#) { path in
             let member = try await problems(["--config", path])
-            #expect(member == ["http.prot in \(path) is no setting; did you mean http.port?"])
+            #expect(member == ["http.prot in \(path) is not a setting; did you mean http.port?"])
         }
         let missing = try await problems(["--config", "/nowhere.json"])
-        #expect(missing == ["the file /nowhere.json cannot be read: there is none"])
+        #expect(missing == ["the file /nowhere.json cannot be read: there is no such file"])
         let empty = try await problems(environment: ["BELFRY_CONFIG": ""])
         #expect(empty == [#"config (--config, BELFRY_CONFIG): "" must be the name of a file"#])
         let folder = try await problems(["--config", "/proc"])
@@ -296,7 +297,7 @@ import Testing
     @Test func `a file that is no object of JSON in UTF-8 is refused by its name`() async throws {
         try await withFile("[]") { path in
             let list = try await problems(["--config", path])
-            #expect(list == ["the file \(path) is no object of JSON"])
+            #expect(list == ["the file \(path) must contain a JSON object"])
         }
         try await withFile("\u{FEFF}{}") { path in
             let marked = try await problems(["--config", path])
@@ -330,10 +331,10 @@ import Testing
             ])
         #expect(
             values.remarks == [
-                "BELFRY_CONFIGS is no setting; did you mean BELFRY_CONFIG?",
-                "BELFRY_HTTP_PROT is no setting; did you mean BELFRY_HTTP_PORT?",
-                "BELFRY_NONSENSE_ALL_OVER is no setting; see docs/configuration.md",
-                "BELFRY_SOURCE_SECERT is no setting; did you mean BELFRY_SOURCE_SECRET?",
+                "BELFRY_CONFIGS is not a setting; did you mean BELFRY_CONFIG?",
+                "BELFRY_HTTP_PROT is not a setting; did you mean BELFRY_HTTP_PORT?",
+                "BELFRY_NONSENSE_ALL_OVER is not a setting; see docs/configuration.md",
+                "BELFRY_SOURCE_SECERT is not a setting; did you mean BELFRY_SOURCE_SECRET?",
             ])
         #expect(try RelayConfiguration(values).http.port == 8080)
     }

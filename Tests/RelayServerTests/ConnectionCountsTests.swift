@@ -208,9 +208,9 @@ import Testing
         #expect(settings.shortage(OpenFiles(limit: 1_048_576), gateway: 4) == nil)
         #expect(
             settings.shortage(OpenFiles(limit: 1024), gateway: 4)
-                == "912 connections of clients are taken, and not the 10000 of http.connections, "
-                + "because there are 1024 open files for them: raise the limit (LimitNOFILE of the "
-                + "unit, ulimit -Hn)")
+                == "only 912 client connections are accepted, not the 10000 of http.connections, "
+                + "because the process may open only 1024 files: raise the limit (LimitNOFILE of "
+                + "the unit, ulimit -Hn)")
     }
 
     // MARK: How fast

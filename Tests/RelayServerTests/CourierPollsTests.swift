@@ -131,7 +131,7 @@ import Testing
         let polls = await bench.polls(2)
         await #expect(
             throws: APIError(
-                .throttled, "too many polls of couriers are held", retryAfter: 5)
+                .throttled, "too many polls of web couriers are open", retryAfter: 5)
         ) { try await bench.poll().value }
         bench.clock.advance(by: .seconds(2))
         let late = bench.poll()
@@ -154,7 +154,7 @@ import Testing
         let neighbour = bench.poll(for: CourierParty(container: 1, user: 3))
         #expect(try await polls[1].value == nil)
         await #expect(
-            throws: APIError(.throttled, "too many polls of couriers are held", retryAfter: 5)
+            throws: APIError(.throttled, "too many polls of web couriers are open", retryAfter: 5)
         ) { try await bench.poll(for: crowd).value }
         for poll in [polls[2], polls[3], other, neighbour] { poll.cancel() }
     }

@@ -20,7 +20,7 @@ import Testing
             #expect(reply.status == 200, "\(reply.text)")
             #expect(reply["cut"] == true, "\(reply.text)")
             #expect(
-                reply["sentence"] == "The question's time was over before anything was found.",
+                reply["sentence"] == "The time limit was reached before anything was found.",
                 "\(reply.text)")
         }
     }

@@ -219,7 +219,7 @@ import Testing
             let reply = try await Self.ask(["subscriptionID": "q"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last 3 changes that it might watch, 1 fired it, and 1 did not by "
+                    == "Of the last 3 changes that it could watch, 1 fired it, and 1 missed by "
                     + "one comparison.",
                 "\(reply.text)")
             #expect(reply["explanations", "0", "missedBy"] == 1)
@@ -398,17 +398,20 @@ import Testing
     // MARK: Bad input
 
     static let refusals: [(JSONValue, Int, String)] = [
-        ([:], 400, "position: say which change is meant"),
-        (["recordType": "Artwork"], 400, "recordName: a record is named by"),
-        (["recordName": "a1"], 400, "recordType: a record is named by"),
+        ([:], 400, "position: name a change by position"),
+        (["recordType": "Artwork"], 400, "recordName: a record needs both"),
+        (["recordName": "a1"], 400, "recordType: a record needs both"),
         (["position": "x"], 400, "position: a whole number from 0 is expected, found \"x\""),
         (["position": -1], 400, "position: a whole number from 0 is expected"),
-        (["position": "1", "recordType": "A", "recordName": "b"], 400, "recordName: a change is"),
+        (
+            ["position": "1", "recordType": "A", "recordName": "b"], 400,
+            "recordName: name a change"
+        ),
         (["deliveryID": "x"], 400, "deliveryID: \"x\" is not a UUID"),
         (
             [
                 "deliveryID": "71e7c0de-0000-8000-8000-000000000000", "subscriptionID": "q",
-            ], 400, "deliveryID: a delivery is of one subscription"
+            ], 400, "deliveryID: a delivery already names one subscription"
         ),
         (["subscriptionID": "none"], 404, "there is no subscription \"none\""),
         (["subscriptionID": "q", "limit": 0], 400, "limit: must be 1 to 50, found 0"),
@@ -431,8 +434,8 @@ import Testing
             }
             let path = "\(relay.container.path)/explain"
             for (query, reason) in [
-                ("position=1", "user: say whose"),
-                ("device=none&position=1", "nobody has a device"),
+                ("position=1", "user: name the user whose"),
+                ("device=none&position=1", "no user has a device"),
                 ("position=1&user=alice&database=x", "database:"),
                 ("subscription=q&user=alice&limit=51", "limit: must be 1 to 50"),
             ] {

@@ -40,9 +40,12 @@ import Testing
             let sentence = known["sentence"]?.string ?? ""
             #expect(
                 sentence.hasPrefix(
-                    "What database sent as \"msg_1\" was appended at 2 positions from "),
+                    "The webhook \"msg_1\" from database was appended at 2 positions, the first of "
+                ),
                 "\(sentence)")
-            #expect(sentence.hasSuffix(" is a duplicate, and fires nothing."), "\(sentence)")
+            #expect(
+                sentence.hasSuffix(" changes with the same ID are duplicates and fire nothing."),
+                "\(sentence)")
             let alice = try await Self.ask(
                 "source=database&webhookID=msg_1&user=alice", relay
             ).expect(200)
@@ -79,7 +82,7 @@ import Testing
                 sentence.hasPrefix("What shop sent as \"msg_m\" was appended at position "),
                 "\(sentence)")
             #expect(
-                sentence.hasSuffix(" Another change of it could not be mapped, and is parked."),
+                sentence.hasSuffix(" Another change of it could not be mapped and is parked."),
                 "\(sentence)")
             #expect(mixed["parked"] == ["7"], "\(mixed.text)")
             let last = try await Self.ask("source=shop&webhookID=filler_6", relay).expect(200)
@@ -100,18 +103,18 @@ import Testing
             let parked = try await Self.ask("source=shop&webhookID=msg_p", relay).expect(200)
             #expect(
                 parked["sentence"]
-                    == "What came as \"msg_p\" from shop could not be mapped, and is parked.",
+                    == "The webhook \"msg_p\" from shop could not be mapped and is parked.",
                 "\(parked.text)")
             #expect(parked["parked", "0"] == "1")
             let none = try await Self.ask("source=database&webhookID=msg_p", relay).expect(200)
             let sentence = none["sentence"]?.string ?? ""
             #expect(sentence.hasPrefix("Nothing is known of \"msg_p\" from database"))
             for (query, reason) in [
-                ("source=shop", "webhookID: what a source sent is named by"),
-                ("webhookID=m", "source: what a source sent is named by"),
+                ("source=shop", "webhookID: a webhook needs both"),
+                ("webhookID=m", "source: a webhook needs both"),
                 ("source=shop&webhookID=m&position=1&user=alice", "not by both"),
-                ("source=shop&webhookID=", "webhookID: must have 1 to 255 bytes, found 0"),
-                ("source=shop&webhookID=m&device=none", "nobody has a device"),
+                ("source=shop&webhookID=", "webhookID: must be 1 to 255 bytes, found 0"),
+                ("source=shop&webhookID=m&device=none", "no user has a device"),
             ] {
                 let reply = try await Self.ask(query, relay)
                 #expect(reply.status == 400, "\(query): \(reply.text)")

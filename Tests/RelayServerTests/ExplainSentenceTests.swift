@@ -33,7 +33,8 @@ import Testing
                 ["position": .string(last)], relay, in: "private")
             #expect(
                 other["sentence"]
-                    == "The change was in the public database, and alice had no subscription in the private one when it came.",
+                    == "The change was in the public database, and alice had no subscription in "
+                    + "the private one when it came.",
                 "\(other.text)")
         }
     }
@@ -88,7 +89,8 @@ import Testing
             let reply = try await Scenario.ask(["subscriptionID": "q"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last change that it might watch, 1 fired it, and 0 did not by one comparison.",
+                    == "Of the last change that it could watch, 1 fired it, and 0 missed by one "
+                    + "comparison.",
                 "\(reply.text)")
             #expect(reply["explanations", "0", "position"] == .string(fired))
         }
@@ -102,14 +104,15 @@ import Testing
             let none = try await Scenario.ask(["subscriptionID": "never"], relay)
             let sentence = none["sentence"]?.string ?? ""
             #expect(
-                sentence.hasPrefix("No change that it might watch stands in the log from "),
+                sentence.hasPrefix("The log has no change that it could watch from "),
                 "\(none.text)")
             _ = try await Scenario.post(.change("create", "a1", ["price": 1]), relay)
             try await relay.relay.waitUntilSettled(within: .patience)
             let reply = try await Scenario.ask(["subscriptionID": "never"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last change that it might watch, 0 fired it, and 0 did not by one comparison.",
+                    == "Of the last change that it could watch, 0 fired it, and 0 missed by one "
+                    + "comparison.",
                 "\(reply.text)")
             #expect(reply["others"] == 1)
         }
@@ -164,7 +167,7 @@ import Testing
                 "\(relay.container.path)/explain?recordType=Whatever&recordName=a&user=alice")
             #expect(reply["parked"] == ["2"], "\(reply.text)")
             let sentence = reply["sentence"]?.string ?? ""
-            #expect(sentence.hasSuffix(" 1 parked change may be of it."), "\(sentence)")
+            #expect(sentence.hasSuffix(" 1 parked change may belong to it."), "\(sentence)")
         }
     }
 }

@@ -521,7 +521,7 @@ import Testing
                 (
                     ["timeZone": "Mars/Olympus", "from": "22:00", "until": "07:00"],
                     "quietHours.timeZone: \"Mars/Olympus\" is unknown; allowed are the names of "
-                        + "the IANA's time zones, as \"Europe/Zurich\", and \"UTC\""
+                        + "IANA time zones, such as \"Europe/Zurich\", and \"UTC\""
                 ),
                 (
                     ["timeZone": "UTC", "from": "10pm", "until": "07:00"],

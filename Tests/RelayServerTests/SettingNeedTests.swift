@@ -8,7 +8,7 @@ import Testing
     private static func gather(_ settings: [String: String]) async throws -> ConfigurationValues {
         let keys = Dictionary(uniqueKeysWithValues: ConfigurationKeys.all.map { ($0.name, $0) })
         let arguments = try settings.flatMap { name, value in
-            [try #require(keys[name], "\(name) is no setting").flag, value]
+            [try #require(keys[name], "\(name) is not a setting").flag, value]
         }
         return try await ConfigurationValues.gather(arguments: arguments, environment: [:])
     }
@@ -81,8 +81,8 @@ import Testing
         let error = #expect(throws: ConfigurationError.self) { try values.requireEffect() }
         #expect(
             error?.problems == [
-                "storage.schema has no effect without storage.url; set that one too, or leave this "
-                    + "out"
+                "storage.schema has no effect without storage.url; set the other one too, or "
+                    + "remove this one"
             ])
         #expect(throws: ConfigurationError.self) { try values.store() }
         #expect(try await Self.gather([:]).idle == [])

@@ -165,7 +165,7 @@ struct ShardScenarioTests {
                     "webcourierURL": .string(url),
                 ], as: "alice", in: nil
             ).expect(400)
-            #expect(refused.text.contains("a courier of the shard \(service.schemas[1])"))
+            #expect(refused.text.contains("belongs to the shard \(service.schemas[1])"))
             try await service.one.checkWhatIsTold(of: container, pollAt: url)
         }
     }

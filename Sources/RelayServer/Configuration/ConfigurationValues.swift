@@ -157,9 +157,9 @@ package struct ConfigurationValues: Sendable {
     ) -> String {
         let place = path.map { " in \($0)" } ?? ""
         guard let meant = NearestWord.to(name, among: known) else {
-            return "\(name)\(place) is no setting; see docs/configuration.md"
+            return "\(name)\(place) is not a setting; see docs/configuration.md"
         }
-        return "\(name)\(place) is no setting; did you mean \(meant)?"
+        return "\(name)\(place) is not a setting; did you mean \(meant)?"
     }
 
     /// Returns the variables with the relay's prefix that set nothing.
@@ -199,7 +199,7 @@ package struct ConfigurationValues: Sendable {
         } catch {
             let reason =
                 error.isMissingFile
-                ? "there is none"
+                ? "there is no such file"
                 : FileManager.default.isFolder(path) ? "it is a folder" : error.systemReason
             throw ConfigurationError(["the file \(path) cannot be read: \(reason)"])
         }
@@ -213,7 +213,7 @@ package struct ConfigurationValues: Sendable {
             throw ConfigurationError(["the file \(path) is \(error.description(in: text))"])
         }
         guard case .object = value else {
-            throw ConfigurationError(["the file \(path) is no object of JSON"])
+            throw ConfigurationError(["the file \(path) must contain a JSON object"])
         }
         return leaves(value, below: "")
     }
@@ -292,7 +292,8 @@ package struct ConfigurationValues: Sendable {
     package func requireEffect() throws(ConfigurationError) {
         let refused = idle(.refused)
         guard refused.isEmpty else {
-            throw ConfigurationError(refused.map { "\($0); set that one too, or leave this out" })
+            throw ConfigurationError(
+                refused.map { "\($0); set the other one too, or remove this one" })
         }
     }
 

@@ -100,7 +100,7 @@ package struct ListenerSettings: Sendable, Hashable {
                 ranges.append(range)
             } else {
                 problems.append(
-                    "http.trustedProxies: \"\(element.shortened)\" is no address, and no network "
+                    "http.trustedProxies: \"\(element.shortened)\" is not an address or a network "
                         + "such as 10.0.0.0/8")
             }
         }
@@ -118,9 +118,9 @@ package struct ListenerSettings: Sendable, Hashable {
                 let user = Int(match.3), max(key, user) <= RequestRates.largest
             else {
                 problems.append(
-                    "rates.containers: \"\(element.shortened)\" must be a container, an equals "
-                        + "sign, its rate of keys, a slash and its rate of users, both from 0 to "
-                        + "\(RequestRates.largest)")
+                    "rates.containers: \"\(element.shortened)\" must have the form "
+                        + "CONTAINER=KEYS/USERS, with a rate of keys and a rate of users, each "
+                        + "from 0 to \(RequestRates.largest)")
                 continue
             }
             let own = RateSettings.Own(key: key, user: user)
@@ -143,9 +143,10 @@ package struct ListenerSettings: Sendable, Hashable {
     func shortage(_ files: OpenFiles, gateway: Int) -> String? {
         let count = clients(files, gateway: gateway).connections
         guard count < connections else { return nil }
-        return "\(count) connections of clients are taken, and not the \(connections) of "
-            + "http.connections, because there are \(files.limit) open files for them: raise the "
-            + "limit (LimitNOFILE of the unit, ulimit -Hn)"
+        return
+            "only \(count) client connections are accepted, not the \(connections) of "
+            + "http.connections, because the process may open only \(files.limit) files: raise "
+            + "the limit (LimitNOFILE of the unit, ulimit -Hn)"
     }
 
     /// The limits of the administrative listener.

@@ -73,8 +73,8 @@ extension LiveBounds {
         let wrong = origins.filter { $0.wholeMatch(of: origin) == nil }
         allowedOrigins = Set(origins.map(Self.named))
         return wrong.map {
-            "live.allowedOrigins: \"\($0.shortened)\" is no origin such as https://example.com, "
-                + "without a slash at its end"
+            "live.allowedOrigins: \"\($0.shortened)\" must be an origin such as "
+                + "https://example.com, without a slash at its end"
         }
     }
 

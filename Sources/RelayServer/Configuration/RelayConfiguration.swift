@@ -199,13 +199,13 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         var problems = values.problems
         if (certificateFile == nil) != (privateKeyFile == nil) {
             problems.append(
-                "tls.certificateFile and tls.privateKeyFile: one of them is not set; both or "
-                    + "none are needed")
+                "tls.certificateFile and tls.privateKeyFile: one of them is not set; set both or "
+                    + "neither")
         }
         if backup.url != nil, storageURL != nil {
             problems.append(
-                "backup.url: continuous backup is for a file (storage.path); back up a store on a "
-                    + "server (storage.url) with the server's own tools")
+                "backup.url: continuous backup works only for a store in a file (storage.path); "
+                    + "back up a store on a server (storage.url) with the server's own tools")
         }
         problems += placeProblems + nodes.problems(of: storageSchema, at: storageURL)
         problems += bodyProblems
@@ -238,9 +238,9 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
         let longest = BodyBudget.longestBody(within: room)
         guard limits.webhookBytes > longest else { return [] }
         return [
-            "http.bodyMegabytes: of \(room / .mebibyte) MiB one body has \(longest) bytes at the "
-                + "most, and limits.webhookBytes allows \(limits.webhookBytes); raise the one or "
-                + "lower the other"
+            "http.bodyMegabytes: with \(room / .mebibyte) MiB, one body can have at most "
+                + "\(longest) bytes, but limits.webhookBytes allows \(limits.webhookBytes); raise "
+                + "the first setting or lower the second"
         ]
     }
 

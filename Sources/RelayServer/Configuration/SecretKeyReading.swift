@@ -19,7 +19,7 @@ struct SecretKeyReading {
 
     init(_ texts: SecretKeyTexts) {
         if texts.key != nil, texts.keyFile != nil {
-            problems.append("secrets.key and secrets.keyFile: give one of the two")
+            problems.append("secrets.key and secrets.keyFile: set only one of them")
         }
         vault.current =
             texts.key.flatMap { key($0, of: "secrets.key") }
@@ -31,7 +31,7 @@ struct SecretKeyReading {
             vault.previous = [previous]
             if vault.current == nil {
                 problems.append(
-                    "secrets.previousKeyFile: there is no key that replaces it; set secrets.keyFile"
+                    "secrets.previousKeyFile: no key replaces the previous one; set secrets.keyFile"
                 )
             }
         }

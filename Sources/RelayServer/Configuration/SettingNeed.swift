@@ -92,7 +92,7 @@ struct SettingNeed: Sendable {
     func sentence(of name: String) -> String {
         switch condition {
         case .set: "\(name) has no effect without \(other)"
-        case .notSet: "\(name) has no effect beside \(other)"
+        case .notSet: "\(name) has no effect together with \(other)"
         case .not(let word): "\(name) has no effect while \(other) is \(word)"
         case .beginning(let start):
             "\(name) has no effect unless \(other) begins with \(start)"

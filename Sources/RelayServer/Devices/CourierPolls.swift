@@ -182,7 +182,7 @@ package final class CourierPolls: Sendable {
         let most = isOfMost ? user?.count : container?.count
         let hasFewer = own + 1 < most ?? 0
         guard let oldest, hasFewer || oldest.age.elapsed() >= settings.leastHold else {
-            throw APIError(.throttled, "too many polls of couriers are held", retryAfter: 5)
+            throw APIError(.throttled, "too many polls of web couriers are open", retryAfter: 5)
         }
         oldest.continuation.yield(.released)
         Self.remove(oldest, from: &state)

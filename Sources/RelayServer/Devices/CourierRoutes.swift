@@ -66,7 +66,7 @@ struct CourierRoutes: Sendable {
                 // The store fails. The notification is still in the inbox, if the container keeps
                 // one.
                 logger.error(
-                    "could not put a courier's notification back",
+                    "could not return a web courier's notification to its queue",
                     metadata: ["reason": "\(error)"])
             }
         }

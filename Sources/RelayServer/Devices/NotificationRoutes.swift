@@ -46,7 +46,7 @@ struct NotificationRoutes: Sendable {
         let reading = try await inboxes.notifications(wanted)
         guard case .page(let notifications, let next, let isComplete) = reading else {
             throw APIError.tokenExpired(
-                "what came after it is no longer kept; begin again without a syncToken")
+                "notifications after it are no longer kept; start again without a syncToken")
         }
         return RelayAnswer(json: [
             "notifications": .array(notifications.map(\.json)),
@@ -86,7 +86,7 @@ struct NotificationRoutes: Sendable {
         guard admitted.settings.keepsInbox else {
             throw APIError(
                 .notFound,
-                "this container keeps no notifications: an operator switches it on with "
+                "this container keeps no notifications: an operator can switch this on with "
                     + "`belfry containers set --inbox on`")
         }
         return InboxOwner(container: admitted.settings.key, user: user)

@@ -21,12 +21,13 @@ struct NotificationToken: Sendable, Hashable {
     init(_ text: String, owner: InboxOwner, store: UUIDBytes) throws(APIError) {
         let bytes = Base64.decode(text) ?? []
         guard bytes.count == 16 else {
-            throw APIError(.badRequest, "syncToken: not one that notifications/list answered with")
+            throw APIError(
+                .badRequest, "syncToken: must be a token from an answer of notifications/list")
         }
         guard Array(bytes[8...]) == Self.mark(of: owner, store) else {
             throw APIError.tokenExpired(
-                "it is of another user or container, or of before a backup was restored; begin "
-                    + "again without a syncToken")
+                "it belongs to another user or container, or is older than a restored backup; "
+                    + "start again without a syncToken")
         }
         sequence = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
     }

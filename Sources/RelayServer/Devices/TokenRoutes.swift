@@ -97,8 +97,8 @@ struct TokenRoutes: Sendable {
 
     private static let noDeviceOfServer = APIError(
         .accessDenied,
-        "apnsToken: to a server-to-server key no device belongs but couriers, which tokens/create "
-            + "makes")
+        "apnsToken: a server-to-server key can have only web couriers as devices; create one with "
+            + "tokens/create")
 
     /// Returns a member as the client wrote it, because the client may compare it with what it
     /// sent.
@@ -124,7 +124,7 @@ struct TokenRoutes: Sendable {
         guard own.contains(where: { $0.device.token == written }) else {
             throw APIError(
                 .badRequest,
-                "apnsToken: it is none that tokens/create answered with: create one there")
+                "apnsToken: it is not a token from an answer of tokens/create; create one there")
         }
         return (written, nil)
     }
@@ -138,12 +138,12 @@ struct TokenRoutes: Sendable {
         if let shard, let other = QueryParameters(target: url)["shard"], other != shard {
             throw APIError(
                 .badRequest,
-                "webcourierURL: it is a courier of the shard \(other.shortened), and this "
-                    + "container lies in \(shard): create a token for it with tokens/create")
+                "webcourierURL: the courier belongs to the shard \(other.shortened), but this "
+                    + "container is in \(shard): create a token for it with tokens/create")
         }
         throw APIError(
             .badRequest,
-            "webcourierURL: there is no such courier any more: create a token with tokens/create")
+            "webcourierURL: this courier no longer exists: create a token with tokens/create")
     }
 
     /// Returns whether the client reads the answer.
@@ -290,8 +290,9 @@ struct TokenRegistration {
             guard ZoneClock.has(hours.timeZone) else {
                 throw JSONContractError(
                     path: "\(path).timeZone",
-                    reason: "\"\(hours.timeZone.shortened)\" is unknown; allowed are the names of "
-                        + "the IANA's time zones, as \"Europe/Zurich\", and \"UTC\"")
+                    reason:
+                        "\"\(hours.timeZone.shortened)\" is unknown; allowed are the names of IANA "
+                        + "time zones, such as \"Europe/Zurich\", and \"UTC\"")
             }
             sparing.quietHours = .now(hours)
         }
@@ -320,7 +321,7 @@ struct TokenRegistration {
         guard settings.topics.contains(where: { $0.utf8.elementsEqual(topic.utf8) }) else {
             throw body.failure(
                 "topic",
-                "\"\(topic.shortened)\" is none of this container's topics: "
+                "\"\(topic.shortened)\" is not one of this container's topics: "
                     + settings.topics.joined(separator: ", "))
         }
         return topic
@@ -343,6 +344,6 @@ extension JSONReader {
         {
             return token
         }
-        throw failure("apnsToken", "not \(DeviceToken.rule); or 32 bytes in base64")
+        throw failure("apnsToken", "is not \(DeviceToken.rule), or 32 bytes in base64")
     }
 }

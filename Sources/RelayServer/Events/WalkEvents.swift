@@ -198,7 +198,7 @@ package final class WalkEvents: Sendable {
     private func look(_ question: Question) -> Answer {
         state.withLock { state in
             guard let stream = state.streams[question.container] else {
-                preconditionFailure("who listens holds the stream")
+                preconditionFailure("a listener must hold its stream")
             }
             guard let place = question.place else {
                 return Answer(
@@ -224,12 +224,12 @@ package final class WalkEvents: Sendable {
             // The listeners of one container must leave room for those of others.
             let own = state.streams[container]?.waiters.count ?? 0
             guard state.listeners < settings.listeners, own < max(1, settings.listeners / 2) else {
-                throw APIError(.throttled, "too many listen at the same time", retryAfter: 5)
+                throw APIError(.throttled, "too many listeners at the same time", retryAfter: 5)
             }
             if state.streams[container] == nil {
                 guard state.streams.count < settings.containers else {
                     throw APIError(
-                        .throttled, "too many containers are listened to at the same time",
+                        .throttled, "too many containers have listeners at the same time",
                         retryAfter: 60)
                 }
                 state.streams[container] = Stream(

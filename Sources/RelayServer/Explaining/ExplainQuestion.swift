@@ -68,12 +68,12 @@ struct ExplainQuestion: Sendable {
             guard let type = parts.recordType, let name = parts.recordName else {
                 let missing = parts.recordType == nil ? "recordType" : "recordName"
                 throw APIError(
-                    .badRequest, "\(missing): a record is named by recordType and recordName")
+                    .badRequest, "\(missing): a record needs both recordType and recordName")
             }
             guard parts.position == nil, parts.delivery == nil else {
                 throw APIError(
                     .badRequest,
-                    "recordName: a change is named by its position or by its record, not by both")
+                    "recordName: name a change by its position or by its record, not by both")
             }
             changes = .record(type, name)
         } else if let position = parts.position {
@@ -82,17 +82,16 @@ struct ExplainQuestion: Sendable {
             guard parts.subscription != nil || parts.delivery != nil else {
                 throw APIError(
                     .badRequest,
-                    "position: say which change is meant, by position or by recordType and "
-                        + "recordName; or ask about a \(names.subscription) or a "
-                        + "\(names.delivery)")
+                    "position: name a change by position, or by recordType and recordName; or ask "
+                        + "about a \(names.subscription) or a \(names.delivery)")
             }
             changes = .latest
         }
         guard parts.delivery == nil || (parts.subscription == nil && parts.device == nil) else {
             throw APIError(
                 .badRequest,
-                "\(names.delivery): a delivery is of one subscription and one device; leave these "
-                    + "out")
+                "\(names.delivery): a delivery already names one subscription and one device; "
+                    + "leave these out")
         }
         subscription = parts.subscription
         user = parts.user
@@ -114,7 +113,7 @@ struct ExplainQuestion: Sendable {
             let missing = parts.source == nil ? "source" : "webhookID"
             throw APIError(
                 .badRequest,
-                "\(missing): what a source sent is named by source and webhookID")
+                "\(missing): a webhook needs both source and webhookID")
         }
         let isNamedOtherwise =
             parts.recordName != nil || parts.recordType != nil || parts.position != nil
@@ -122,13 +121,13 @@ struct ExplainQuestion: Sendable {
         guard !isNamedOtherwise else {
             throw APIError(
                 .badRequest,
-                "webhookID: a change is named by this or by its position or record, not by both")
+                "webhookID: name a change by its webhookID, or by its position or record, not by "
+                    + "both")
         }
         guard (1...Limits.maximumNameBytes).contains(id.utf8.count) else {
             throw APIError(
                 .badRequest,
-                "webhookID: must have 1 to \(Limits.maximumNameBytes) bytes, found "
-                    + "\(id.utf8.count)")
+                "webhookID: must be 1 to \(Limits.maximumNameBytes) bytes, found \(id.utf8.count)")
         }
         return .sent(source, webhookID: id)
     }

@@ -115,8 +115,8 @@ struct ExplainReading: Sendable {
         let kept = service.retention.logIsKept(oldest: oldest.map { now.duration(since: $0) })
         explanation.lack(
             .appended,
-            "the change at position \(position) is kept no more\(kept); it begins at position "
-                + "\(span.first)")
+            "the change at position \(position) is no longer kept\(kept); the log begins at "
+                + "position \(span.first)")
         return explanation
     }
 
@@ -136,7 +136,7 @@ struct ExplainReading: Sendable {
             .notFound,
             "there is no subscription \"\(id)\" of \"\(owner.user)\""
                 + (question.database.map { " in the \($0.rawValue) database" } ?? "")
-                + ", and none that the log still knows of")
+                + ", and the log knows of none either")
     }
 
     /// Returns the database of the requested subscription, if the question does not name one: the
@@ -163,7 +163,7 @@ struct ExplainReading: Sendable {
         _ question: ExplainQuestion, _ database: DatabaseScope
     ) throws(APIError) -> SubscriptionOwner {
         guard let user = question.user else {
-            throw APIError(.badRequest, "user: say whose subscription or device is meant")
+            throw APIError(.badRequest, "user: name the user whose subscription or device is meant")
         }
         return SubscriptionOwner(container: container, database: database, user: user)
     }
@@ -242,7 +242,7 @@ struct ExplainReading: Sendable {
         of told: ToldChange, _ question: ExplainQuestion, _ versions: [PastSubscription]
     ) async throws -> Explanation {
         guard let id = question.subscription else {
-            throw APIError(.badRequest, "subscription: say which one is meant")
+            throw APIError(.badRequest, "subscription: name the subscription")
         }
         var asked = Explainer.Question(id: id, owner: told.owner.user, versions: versions)
         asked.devices = told.hearing
@@ -311,8 +311,8 @@ struct ExplainReading: Sendable {
             guard let first = versions.first else {
                 throw APIError(
                     .notFound,
-                    "there is no device \"\(device)\" of \"\(user)\", and none that the log still "
-                        + "knows of")
+                    "there is no device \"\(device)\" of \"\(user)\", and the log knows of none "
+                        + "either")
             }
             found = [versions.last { $0.activation < change.position } ?? first]
         } else {

@@ -67,14 +67,14 @@ struct ExplainAdministration: AdministrationTable {
         of question: ExplainQuestion, in container: ContainerKey
     ) async throws -> UserID {
         guard let device = question.device else {
-            throw APIError(.badRequest, "user: say whose subscription or device is meant")
+            throw APIError(.badRequest, "user: name the user whose subscription or device is meant")
         }
         let holders = try await registry.holders(of: device, in: container, limit: 2)
         guard let user = holders.first, holders.count == 1 else {
             throw APIError(
                 .badRequest,
                 holders.isEmpty
-                    ? "user: nobody has a device \"\(device)\" now; say whose it was"
+                    ? "user: no user has a device \"\(device)\" now; name the user who had it"
                     : "user: several users have a device \"\(device)\"; name the user")
         }
         return user

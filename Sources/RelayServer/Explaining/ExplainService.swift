@@ -75,8 +75,8 @@ struct ExplainService: Sendable {
             // What has not been found may exist.
             answer.sentence =
                 answer.explanations.isEmpty
-                ? "The question's time was over before anything was found."
-                : answer.sentence + " Its time was over before all was looked at."
+                ? "The time limit was reached before anything was found."
+                : answer.sentence + " The time limit was reached before everything was checked."
         }
         return answer
     }
@@ -158,14 +158,14 @@ struct ExplainService: Sendable {
         answer.sentence =
             "No change of \(type)/\(name) "
             + (question.zone.map { "in the zone \($0.zoneName) " } ?? "")
-            + "stands in the log from position "
-            + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
+            + "was found in the log from position \(reading.lookedThrough.lowerBound) to "
+            + "\(reading.lookedThrough.upperBound)."
         guard reading.asker == .administrator else { return answer }
         answer.parked = try await parked(reading) { Self.mayName(name, $0.body) }
         if !answer.parked.isEmpty {
             answer.sentence +=
                 " \(answer.parked.count) parked "
-                + (answer.parked.count == 1 ? "change" : "changes") + " may be of it."
+                + (answer.parked.count == 1 ? "change" : "changes") + " may belong to it."
         }
         return answer
     }
@@ -239,9 +239,9 @@ struct ExplainService: Sendable {
             answer.parked = unmapped
             answer.sentence =
                 unmapped.isEmpty
-                ? "Nothing is known of \"\(id)\" from \(source): it did not come, was refused, or "
-                    + "is remembered no more."
-                : "What came as \"\(id)\" from \(source) could not be mapped, and is parked."
+                ? "Nothing is known of \"\(id)\" from \(source): it did not arrive, was refused, "
+                    + "or is no longer remembered."
+                : "The webhook \"\(id)\" from \(source) could not be mapped and is parked."
             return answer
         }
         var answer = Answer()
@@ -264,11 +264,12 @@ struct ExplainService: Sendable {
         let places =
             known.count == 1
             ? "position \(first.position)"
-            : "\(known.count) positions from \(first.position) on"
+            : "\(known.count) positions, the first of which is \(first.position)"
         let until = known.map(\.until).min() ?? first.until
         answer.sentence =
-            "What \(source) sent as \"\(id)\" was appended at \(places); what comes under this ID "
-            + "again before \(until.iso8601Seconds) is a duplicate, and fires nothing."
+            "The webhook \"\(id)\" from \(source) was appended at \(places); until "
+            + "\(until.iso8601Seconds), changes with the same ID are duplicates and fire "
+            + "nothing."
             + Self.besides(unmapped) + (answer.sentence.isEmpty ? "" : " \(answer.sentence)")
         return answer
     }
@@ -277,8 +278,8 @@ struct ExplainService: Sendable {
     private static func besides(_ parked: [UInt64]) -> String {
         switch parked.count {
         case 0: ""
-        case 1: " Another change of it could not be mapped, and is parked."
-        case let count: " \(count) other changes of it could not be mapped, and are parked."
+        case 1: " Another change of it could not be mapped and is parked."
+        case let count: " \(count) other changes of it could not be mapped and are parked."
         }
     }
 
@@ -319,10 +320,10 @@ struct ExplainService: Sendable {
         }
         answer.sentence =
             changes.isEmpty
-            ? "No change that it might watch stands in the log from position "
+            ? "The log has no change that it could watch from position "
                 + "\(reading.lookedThrough.lowerBound) to \(reading.lookedThrough.upperBound)."
-            : "Of the last \(counted == 1 ? "change" : "\(counted) changes") that it might watch, "
-                + "\(fired) fired it, and \(near) did not by one comparison."
+            : "Of the last \(counted == 1 ? "change" : "\(counted) changes") that it could watch, "
+                + "\(fired) fired it, and \(near) missed by one comparison."
         if let version = versions.first?.version {
             answer.sentence += try await earlierFirings(of: version, beside: firedByNewest)
         }
@@ -349,11 +350,12 @@ struct ExplainService: Sendable {
         guard let found = try await reading.origin(of: delivery, question) else {
             throw APIError(
                 .notFound,
-                "there is no delivery \(delivery): it is not settled yet, or its receipts are kept "
-                    + "no more\(retention.receiptsAreKept())"
+                "there is no delivery \(delivery): it is not settled yet, or its receipts are no "
+                    + "longer kept\(retention.receiptsAreKept())"
                     + (question.changes == .latest
-                        ? "; with the position of its change, which the push has as belfry.seq, "
-                            + "it is found earlier and for longer" : ""))
+                        ? "; give the position of its change too (belfry.seq in the push), with "
+                            + "which it can be found earlier and for longer"
+                        : ""))
         }
         return Answer(explanations: [found]).concluded(of: 1, question)
     }

@@ -59,6 +59,6 @@ package final class FollowLog: Sendable {
         ]
         metadata["behindBytes"] = status.behindBytes.map { .stringConvertible($0) }
         metadata["retainedBytes"] = status.retainedBytes.map { .stringConvertible($0) }
-        logger.info("the relay has taken rows", metadata: metadata)
+        logger.info("took rows of a followed database", metadata: metadata)
     }
 }

@@ -38,7 +38,9 @@ enum FollowStanding: Sendable, Hashable {
         case .followed(let status): status.sentence
         case .refused(let problem): problem.advice
         case .begins: "Connecting."
-        case .stopped: "Nobody follows: it goes on where it was when belfry serve is started."
+        case .stopped:
+            "Not following: no relay is running. It continues where it stopped once belfry serve "
+                + "is started."
         }
     }
 

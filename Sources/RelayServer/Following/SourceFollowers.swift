@@ -109,7 +109,7 @@ package final class SourceFollowers: Sendable {
                 guard !Task.isCancelled else { break }
                 // The store has no space or is briefly unavailable. The present followers continue.
                 logger.warning(
-                    "cannot look which databases are followed yet",
+                    "cannot check which databases to follow; trying again",
                     metadata: ["reason": "\(error)"])
                 try? await world.clock.sleep(for: wait)
                 wait = min(wait * 2, Self.waits.longest)
@@ -327,7 +327,9 @@ package final class SourceFollowers: Sendable {
     private func outcome(
         of error: any Error, _ place: SourcePlace, at now: Timestamp
     ) -> RowsTaken {
-        if error is CancellationError { return .not(.relayUnreachable("it is ending")) }
+        if error is CancellationError {
+            return .not(.relayUnreachable("the relay is shutting down"))
+        }
         let answer = ErrorMapping(error).apiError
         guard [408, 429].contains(answer.httpStatus) || answer.httpStatus >= 500 else {
             return refused(answer, place, at: now)

@@ -26,6 +26,6 @@ extension APIError {
     /// The error for a part that no longer fits into an answer.
     static let answerIsFull = APIError(
         .quotaExceeded,
-        "an answer holds \(Limits.maximumPageBytes) bytes, about; ask for this one again in a "
-            + "request of its own")
+        "the answer would be longer than about \(Limits.maximumPageBytes) bytes; ask for this one "
+            + "in another request")
 }

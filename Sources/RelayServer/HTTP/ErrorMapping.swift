@@ -79,7 +79,8 @@ struct ErrorMapping {
     /// Maps an internal error; the answer says nothing about the relay's inside.
     private init(unexpected error: any Error) {
         apiError = APIError(
-            .internalError, "an error of the relay's own; its log has it under this uuid")
+            .internalError,
+            "an internal error of the relay; its log has the details under this uuid")
         logLevel = .error
         isPromised = true
         logReason = String(reflecting: error)
@@ -97,7 +98,7 @@ struct ErrorMapping {
         switch error {
         case .noRoom:
             apiError = APIError(
-                .tryAgainLater, "the relay has no room left to store this durably",
+                .tryAgainLater, "the relay has no disk space left to store this durably",
                 retryAfter: 60, httpStatus: 507,
                 details: ["bound": .string(IntakeBound.disk.rawValue)])
             logLevel = .error
@@ -108,7 +109,7 @@ struct ErrorMapping {
             logLevel = .warning
         case .unavailable:
             apiError = APIError(
-                .tryAgainLater, "the relay's database cannot be used right now", retryAfter: 1)
+                .tryAgainLater, "the relay's database is temporarily unavailable", retryAfter: 1)
             logLevel = .warning
         case .bounded(let bound, let reason):
             apiError = APIError(bound: bound, reason: reason)

@@ -71,7 +71,7 @@ final class OpenConnections: Sendable {
         }
         guard !channels.isEmpty else { return }
         logger.warning(
-            "closed connections whose requests did not end",
+            "closed connections whose requests did not finish",
             metadata: ["count": .stringConvertible(channels.count)])
         for channel in channels { channel.close(promise: nil) }
     }

@@ -139,7 +139,7 @@ package struct RelayRequest: Sendable {
     ///   an object.
     func jsonBody() throws -> JSONReader {
         guard !body.isEmpty else {
-            throw APIError(.badRequest, "a JSON object is expected as the body, found nothing")
+            throw APIError(.badRequest, "the body must be a JSON object, but it is empty")
         }
         if let json { return try JSONReader(try json.get()) }
         return try JSONReader(try JSONValue(parsing: body))

@@ -137,7 +137,9 @@ package final class IntakeTurns: Sendable {
         refused()
         return StorageError.bounded(
             .share,
-            reason: "the container's changes come faster than they are followed, beside others'")
+            reason:
+                "the container's changes arrive faster than the relay can process them beside "
+                + "those of other containers")
     }
 
     /// The current time by the clock that measures waits.

@@ -119,7 +119,7 @@ final class ConnectionLimiter: Sendable {
         channel.closeFuture.whenComplete { [self] _ in leave(channel) }
         if isNews {
             logger.warning(
-                "a listener is full, and refuses newcomers",
+                "a listener is full and refuses new connections",
                 metadata: ["listener": "\(name)", "connections": .stringConvertible(served)])
         }
         if let refusal = verdict.refusal { meter.count(refusal) } else { show() }
@@ -179,7 +179,9 @@ final class ConnectionLimiter: Sendable {
             }.get()
         } catch {
             // The listener closed at once, so there is nothing to limit.
-            logger.debug("a listener without limiter", metadata: ["reason": "\(error)"])
+            logger.debug(
+                "a listener was closed before its limits were set", metadata: ["reason": "\(error)"]
+            )
         }
     }
 
@@ -192,7 +194,7 @@ final class ConnectionLimiter: Sendable {
     func note(_ error: any Error) {
         meter.countFailure()
         logger.warning(
-            "a connection could not be taken",
+            "could not accept a connection",
             metadata: ["listener": "\(name)", "reason": "\(error)"])
     }
 }

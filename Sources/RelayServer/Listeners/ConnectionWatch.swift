@@ -155,6 +155,19 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
 
     func hear(at now: Duration) {
         pace.hear(at: now)
+        guard unparsed > Self.mostUnparsed else {
+            unparsed += bytes
+            return true
+        }
+        guard !isTold, let context else { return false }
+        if pace.mayBeTold {
+            tell(
+                context, .requestHeaderFieldsTooLarge,
+                "the header fields of the request are too long")
+        } else {
+            context.close(promise: nil)
+        }
+        return false
     }
 
     // MARK: What comes and goes
@@ -331,7 +344,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             }
             tell(
                 context, .requestTimeout,
-                "the \(deadline.slowness.rawValue) of the request came too slowly")
+                "the \(deadline.slowness.rawValue) of the request arrived too slowly")
         }
         let next = pace.deadline.map { min($0.moment - now, Self.mostCheck) } ?? Self.mostCheck
         let pause = TimeAmount(max(next, Self.leastCheck))
@@ -348,8 +361,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private func refuse(_ context: ChannelHandlerContext) {
         let reason =
             verdict.refusal == .address
-            ? "your address has as many connections as one may have"
-            : "the relay has as many connections as it takes"
+            ? "your address already has the maximum number of connections"
+            : "the relay already has the maximum number of connections"
         tell(context, .serviceUnavailable, reason)
     }
 

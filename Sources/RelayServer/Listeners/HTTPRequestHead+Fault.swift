@@ -7,7 +7,7 @@ extension HTTPRequestHead {
         // A proxy that uses one host field and a relay that uses the other would each see another
         // request (RFC 9112, §3.2).
         let hosts = headers["host"].count
-        if hosts > 1 { return "Host: it is there twice" }
+        if hosts > 1 { return "Host: it is given twice" }
         if hosts == 0, !version.isOld { return "Host: it is missing" }
         // Comparing texts takes the square of the length of such a run: seconds for each field, on
         // this event loop. The decoder refuses a target with marks.
