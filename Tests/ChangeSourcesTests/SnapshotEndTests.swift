@@ -35,6 +35,21 @@ import Testing
         #expect(try Self.posted(shared) == [reason])
     }
 
+    /// A long end comes in parts, and one of them names the other table.
+    @Test(arguments: [
+        #"{"recordTypes": {"public.orders": "Order", "old.past": "Order"}, "#
+            + #""tables": {"past": {"version": {"column": "changed_at"}}}}"#,
+        #"{"recordTypes": {"public.orders": "Order", "old.past": "Order"}, "#
+            + #""tables": {"old.past": {"version": {"column": "changed_at"}}}}"#,
+        #"{"recordTypes": {"public.orders": "past"}, "#
+            + #""tables": {"old.past": {"version": {"column": "changed_at"}}}}"#,
+    ])
+    func `a type stays that a table with a version of its own makes, though it is not named`(
+        mapping: String
+    ) throws {
+        #expect(try Self.posted(mapping) == [#"ended: ["logs"] before 7"#])
+    }
+
     /// A row that was parked is some record, and nobody knows which.
     @Test func `types of tables of which rows were parked stay as they are`() throws {
         let end = Self.end.without([SnapshotEnd.Table(schema: "public", name: "logs")])

@@ -1,6 +1,6 @@
 package import RelayModel
 
-/// The end of a snapshot in the words of the relay.
+/// The end of a snapshot, with record types in the place of tables.
 package struct EndedTypes: Sendable, Hashable {
     /// The record types of the tables that were read.
     package let types: Set<RecordType>
@@ -9,19 +9,21 @@ package struct EndedTypes: Sendable, Hashable {
 }
 
 extension ChangeSource {
-    /// Reads the end of a snapshot from a follower within the relay, as if it had been posted.
+    /// Decodes the end of a snapshot from a follower within the relay, as if it had been posted.
     package func decode(_ end: SnapshotEnd) -> DecodedBatch {
         DecodedBatch(items: [item(of: end)])
     }
 
-    /// Which record types have ended.
+    /// Returns the record types of the tables that were read completely.
     ///
-    /// Where a mapping takes the version of a table's rows from a column, or takes none, a record's
-    /// version does not say whether the snapshot contained the record. Then nothing follows from
-    /// the end.
+    /// If the mapping takes the version of a table's rows from a column, or takes no version, a
+    /// record's version does not show whether the snapshot contained the record. Then nothing is
+    /// deleted of the type. That is so even if the end does not name that table: a long end comes
+    /// in parts, and a table may have left the publication.
     func item(of end: SnapshotEnd) -> DecodedItem {
         var types: Set<RecordType> = []
-        var others = Set(end.incomplete.compactMap { recordType(of: $0, end.database)?.type })
+        var others = typesWithOwnVersions(end.database)
+        others.formUnion(end.incomplete.compactMap { recordType(of: $0, end.database)?.type })
         for table in end.tables {
             // A table whose name makes no record type has no records.
             guard let found = recordType(of: table, end.database) else { continue }
@@ -35,7 +37,24 @@ extension ChangeSource {
         return .ended(EndedTypes(types: types, version: end.version))
     }
 
-    /// The record type of a table, and whether its rows have the versions of their source.
+    /// Returns the record types that tables with a version column of their own make, whether or not
+    /// the end names these tables.
+    private func typesWithOwnVersions(_ database: String?) -> Set<RecordType> {
+        var types: Set<RecordType> = []
+        for (name, places) in mapping.tables {
+            guard case .place? = places.own[.version] else { continue }
+            let isNamed = { (table: String) in table == name || table.hasSuffix(".\(name)") }
+            types.formUnion(mapping.recordTypes.filter { isNamed($0.key) }.values)
+            let words = name.split(separator: ".", maxSplits: 1).map(String.init)
+            let table = ReportedTable(
+                database: database, schema: words.count > 1 ? words[0] : nil,
+                name: words.last ?? name)
+            if let type = try? mapping.recordType(table, path: "") { types.insert(type) }
+        }
+        return types
+    }
+
+    /// Returns the record type of a table, and whether its rows have the versions of their source.
     private func recordType(
         of table: SnapshotEnd.Table, _ database: String?
     ) -> (type: RecordType, isOrdered: Bool)? {
