@@ -104,6 +104,19 @@ struct SnapshotEndTests {
         #expect(ends[0].version < ends[1].version)
     }
 
+    @Test func `a publication that leaves out deletions ends no table`() async throws {
+        let server = try PostgresServer.shared()
+        let name = try server.database(
+            Self.table
+                + "; CREATE PUBLICATION belfry FOR TABLE orders WITH (publish = 'insert, update')")
+        let seen = try await Followed().follow(try server.settings(name)) { followed in
+            await followed.until { $0.words.last == "following" }
+            return followed.seen
+        }
+        #expect(seen.rows.count == 2)
+        #expect(seen.ends == [])
+    }
+
     @Test func `a table of which rows were parked is told as incomplete`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(

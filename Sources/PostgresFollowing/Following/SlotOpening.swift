@@ -237,7 +237,9 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
                 connection,
                 origin: "\(timelines.prefix(at: start))/\(start)/snapshot",
                 version: timelines.version(of: start),
-                tables: try catalogue.tables(of: settings.publication), types: types
+                tables: try catalogue.tables(of: settings.publication), types: types,
+                reportsDeletions: try !catalogue.operationsLeftOut(of: settings.publication)
+                    .contains("DELETE")
             ) { [catalogue, settings] id in
                 let tables = try catalogue.tables(of: settings.publication)
                 guard let table = tables.first(where: { $0.relation.id == id }) else { return nil }

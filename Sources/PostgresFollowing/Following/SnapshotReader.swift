@@ -24,6 +24,8 @@ final class SnapshotReader: @unchecked Sendable {
     /// Whether there is a savepoint to return to after each table.
     private var hasSavepoint = false
     private var count = 0
+    /// Whether deletions of rows are reported.
+    private let reportsDeletions: Bool
     /// The tables that were read completely.
     private var ended: [SnapshotEnd.Table] = []
 
@@ -38,10 +40,11 @@ final class SnapshotReader: @unchecked Sendable {
     ///   - version: The version of all rows, which is lower than those of later changes.
     ///   - tables: The tables to read.
     ///   - types: The types that users created.
+    ///   - reportsDeletions: Whether deletions of rows are reported.
     ///   - renewed: Returns a table's present state by its OID; `nil` if it is no longer followed.
     init(
         _ connection: PostgresConnection, origin: String, version: Int64,
-        tables: [Catalogue.PublishedTable], types: TypeCatalogue,
+        tables: [Catalogue.PublishedTable], types: TypeCatalogue, reportsDeletions: Bool = true,
         renewed: @escaping (UInt32) throws -> RenewedTable?
     ) {
         self.connection = connection
@@ -49,6 +52,7 @@ final class SnapshotReader: @unchecked Sendable {
         self.version = version
         self.tables = tables[...]
         self.types = types
+        self.reportsDeletions = reportsDeletions
         self.renewed = renewed
     }
 
@@ -82,11 +86,14 @@ final class SnapshotReader: @unchecked Sendable {
         }
     }
 
-    /// The end of the snapshot, for when all rows are in the relay.
+    /// The end of the snapshot, which is reported once the relay has all rows.
     ///
-    /// It does not have tables that could not be read any more, such as dropped ones.
+    /// A table that could not be read any more, for example because it was dropped, is not in it.
+    /// If the publication leaves out deletions, no table is: the operator wants the records of
+    /// deleted rows to stay.
     var end: SnapshotEnd {
-        SnapshotEnd(database: connection.database, tables: ended, version: version)
+        SnapshotEnd(
+            database: connection.database, tables: reportsDeletions ? ended : [], version: version)
     }
 
     /// Returns rows of the table, at most as many as fit a request; `nil` if there are no more.
