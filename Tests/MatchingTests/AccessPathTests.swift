@@ -3,12 +3,13 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// What a predicate's keys keep away: of many saved, a change looks only at those that it concerns.
+/// The keys of predicates: of many saved predicates, a change looks only at those that may match
+/// it.
 @Suite struct AccessPathTests: ArtworkSuite {
     private struct PathCase: CustomTestStringConvertible {
         /// The predicate; `%@` is the number of the subscription.
         var format: String
-        /// What the seventh of a thousand is told of.
+        /// The fields of the change that the predicate of subscription 7 matches.
         var fields: RecordFields
         var testDescription: String { format }
     }
@@ -102,8 +103,9 @@ import Testing
         #expect(found == (19..<60).map { UInt64($0) } + (100..<160).map { UInt64($0) })
     }
 
-    /// What is weighed before keys are chosen, and once more while they are written, is bounded:
-    /// reaching the bound must not leave the predicate with part of its keys.
+    /// Both weighing a predicate before its keys are chosen and writing the keys are bounded.
+    ///
+    /// If the bound is reached, the predicate must not be left with only a part of its keys.
     @Test func `all of many conjunctions that are alternatives are found`() throws {
         let index = SubscriptionIndex(seed: 12)
         let pairs = (0..<500).map { "(name == 'n\($0)' AND city == 'c\($0)')" }
@@ -135,7 +137,8 @@ import Testing
         }
     }
 
-    /// A regular expression sees a text as it is spelled, and keys are of the composed form.
+    /// A regular expression matches a text as it is spelled, but keys are made of the composed
+    /// form.
     @Test(arguments: [
         ("cafe.*", "cafe\u{301} noir"), ("e.*", "e\u{301}"), ("e\u{301}", "e\u{301}"),
         ("ca+.", "caa\u{301}"), ("cafe?.*", "caf\u{323}"), ("cafe{0,2}.*", "caf\u{323}x"),

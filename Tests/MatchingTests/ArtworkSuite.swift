@@ -3,7 +3,7 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// Suites whose subscriptions are all ada's and about works of art.
+/// A suite whose subscriptions all belong to ada and are about works of art.
 protocol ArtworkSuite {}
 
 extension ArtworkSuite {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Matching
 
-/// The index asks the reference evaluation wherever a condition could take too many steps.
+/// The index uses the reference evaluation wherever a condition could take too many steps.
 @Suite struct BudgetTests {
     private func subscription(
         _ serial: UInt64, _ predicate: RecordPredicate
@@ -23,7 +23,8 @@ import Testing
         return change
     }
 
-    /// Lists long enough for products of two of them to exceed the budget now and then.
+    /// Returns fields with lists so long that products of two of them exceed the budget now and
+    /// then.
     private func fields(_ world: inout RandomWorld) -> RecordFields {
         var fields = world.fields()
         for name in ["tags", "title", "place"] where world.generator.holds(oneIn: 2) {
@@ -89,7 +90,7 @@ import Testing
         #expect(counted > 0)
     }
 
-    /// The attack: one condition, one record of 689 kB, and nothing else was matched any more.
+    /// The attack: one condition and one record of 689 kB, after which nothing else was matched.
     @Test func `after a record and a condition made for each other an innocent change is matched`()
         throws
     {
@@ -138,7 +139,7 @@ import Testing
         #expect(index.matches(for: change) == [77])
     }
 
-    /// An index for which each look at the clock is a second after the one before.
+    /// Returns an index whose clock is a second later at every reading.
     private static func indexByTime() -> SubscriptionIndex {
         let clock = SteppingClock()
         return SubscriptionIndex(seed: 3) { clock.next() }
@@ -202,7 +203,7 @@ import Testing
         #expect(serials == [])
     }
 
-    /// Each of them passes the list once more.
+    /// Each of these conditions goes through the whole list once more.
     @Test func `values behind members are looked for in bounded time`() throws {
         let index = Self.indexByTime()
         let forms = [
@@ -224,7 +225,8 @@ import Testing
         #expect(serials == [])
         #expect(!dear.isOfTexts)
         #expect(Set(dear.costs.map(\.serial)) == Set(1...60))
-        // Who gives up early judges again, and need not know who it was.
+        // A match that gives up early is repeated later, so it need not say which condition is to
+        // blame.
         let early = index.matches(for: change, mostSteps: 250_000, into: &serials)
         #expect(early?.costs.isEmpty == true)
         #expect(early?.isOfTexts == false)
@@ -248,14 +250,14 @@ import Testing
             DearChange.Cost(serial: $0, steps: 10_000_000)
         }
         let change = DearChange(steps: 600_000_000, costs: costs)
-        // Every fourth from the second on is mallory's, the first is ann's, the rest others'.
+        // Every fourth serial from 2 on is mallory's, serial 1 is ann's, and others own the rest.
         let blamed = change.blamed { serial in
             serial % 4 == 2 ? "mallory" : serial == 1 ? "ann" : "user \(serial / 4)"
         }
         #expect(blamed.count == 30)
         #expect(blamed.prefix(15).allSatisfy { $0 % 4 == 2 })
         #expect(!blamed.contains(1))
-        // Of as many users as conditions, the newest are to blame.
+        // If every condition has another owner, the newest are to blame.
         #expect(change.blamed { $0 } == Array((31...60).reversed()))
         #expect(DearChange(steps: 1, costs: []).blamed { $0 } == [])
         let one = DearChange(steps: 9, costs: [.init(serial: 7, steps: 9)])
@@ -273,7 +275,7 @@ import Testing
         func found(_ text: String) throws -> [UInt64] {
             index.matches(for: try change(RecordImage(["text": .string(text)])))
         }
-        // Looking from each place on would compare 40 billion bytes.
+        // A comparison at every position would compare 40 billion bytes.
         #expect(try found(near + near + near + "c" + near) == [2])
         #expect(try found(near + near + "b") == [1, 2])
         #expect(try found("cb" + near + "ab") == [1, 2, 3])
@@ -281,7 +283,7 @@ import Testing
 
     // MARK: Decoding
 
-    /// A megabyte of marks takes a fifth of a second to be folded, whoever is told of it.
+    /// Folding a megabyte of marks takes a fifth of a second, which no condition is to blame for.
     @Test func `texts that take long to be folded are given up in little time`() throws {
         let index = SubscriptionIndex(seed: 7)
         index.insert(
@@ -292,7 +294,6 @@ import Testing
             var serials: [UInt64] = [9]
             let dear = index.matches(for: posted, mostSteps: 1_000_000, into: &serials)
             #expect((dear != nil) == isSlow)
-            // Nobody's condition is to blame.
             #expect(dear?.costs.isEmpty ?? true)
             #expect(serials == [])
             let whole = index.matches(for: posted, into: &serials)
@@ -306,7 +307,7 @@ import Testing
             #expect(isJudged)
             #expect((stored != nil) == isSlow)
         }
-        // A list of dates takes a microsecond for each, by Minapp's rules.
+        // By Minapp's rules, each element of a list of dates takes a microsecond.
         index.insert(
             try subscription(
                 2, RecordPredicate(where: ["seen": ["$gt": "2023-11-14T22:13:20Z"]])))
@@ -315,7 +316,7 @@ import Testing
         var fired: [UInt64] = []
         let late = index.matches(for: many, mostSteps: 1_000_000, into: &fired)
         #expect(late != nil)
-        // What was given up leaves nothing behind.
+        // An evaluation that was given up must leave no state behind.
         let small = try change(RecordImage(["title": .string("X")]))
         var serials: [UInt64] = []
         let dear = index.matches(for: small, mostSteps: 1_000_000, into: &serials)

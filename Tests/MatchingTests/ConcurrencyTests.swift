@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite struct ConcurrencyTests {
-    /// Pairs of subscriptions are saved and removed as one edit; no reader may see half of one.
+    /// Saves and removes pairs of subscriptions as one edit; no reader may see half of a pair.
     @Test func `readers see each edit wholly or not at all while writers go on`() async throws {
         let index = SubscriptionIndex(seed: 3)
         let change = try Self.change()
@@ -33,8 +33,9 @@ import Testing
         #expect(index.statistics.subscriptions == 400)
     }
 
-    /// One writer saves 0, 1, 2 … and then removes them in the same order, so what is saved at any
-    /// moment is a run of numbers of which both ends only ever rise.
+    /// One writer saves 0, 1, 2 … and then removes them in the same order.
+    ///
+    /// So the saved serials at any moment are a range, both ends of which only rise.
     @Test func `a match answers as of one moment between its beginning and its end`() async throws {
         let index = SubscriptionIndex(seed: 4)
         let change = try Self.change()
@@ -77,12 +78,12 @@ import Testing
         #expect(index.statistics.keys == 0)
     }
 
-    /// How far the writer is.
+    /// The writer's progress.
     private final class Moment: Sendable {
         let number = Atomic<Int>(0)
     }
 
-    /// A subscription that fires on the change, under one of many kinds of key.
+    /// Returns a subscription that fires on the change, with one of many kinds of key.
     private static func any(_ number: Int) throws -> IndexedSubscription {
         let formats = [
             "artist == 'a1'", "price < \(6 + number)",
@@ -114,7 +115,7 @@ import Testing
         return change
     }
 
-    /// Two subscriptions with serials that differ in the last bit and keys of different kinds.
+    /// Returns two subscriptions with adjacent serials and keys of different kinds.
     private static func pair(_ number: Int) throws -> [IndexedSubscription] {
         let formats = ["artist == 'a1'", "price < \(6 + number) AND artist BEGINSWITH 'a'"]
         return try formats.enumerated().map { offset, format in

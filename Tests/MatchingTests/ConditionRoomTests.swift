@@ -5,12 +5,12 @@ import Testing
 
 @testable import Matching
 
-/// What a condition is said to take in memory is what it takes, or more.
+/// The estimate of a condition's memory must not be below what it really takes.
 @Suite struct ConditionRoomTests: ArtworkSuite {
-    /// A comparison of each kind, and how many of them one condition has.
+    /// A comparison of each kind, and the number of such comparisons in one condition.
     ///
-    /// `#` stands for the number of the condition, `~` for that of the comparison, `LIST` for as
-    /// many texts as are asked for.
+    /// `#` stands for the number of the condition, `~` for that of the comparison, and `LIST` for
+    /// a list with the given number of texts.
     static let kinds = [
         "artist == 'x#-~'|1", "artist == 'x#-~'|300", "price == #~|300", "f~ == #|400",
         "price BETWEEN {#, 9#}|1", "price > # AND size < 9#~|2", "NOT price > #~|200",
@@ -34,7 +34,7 @@ import Testing
     ]
 
     @Test(arguments: kinds) func `the estimate is not below what is taken`(kind: String) async {
-        // In a process of its own, in which nobody else asks for memory.
+        // The measurement runs in a process of its own, where no other test allocates memory.
         await #expect(processExitsWith: .success) { [kind = kind as String] in
             let (estimate, taken) = try RoomMeasurement.measure(kind)
             precondition(estimate >= taken, "\(kind): \(estimate) is less than \(taken)")
@@ -69,7 +69,7 @@ import Testing
         #expect(ConditionRoom.bytes(of: nil) < 4096)
     }
 
-    /// A condition that is judged as others are costs as theirs where its fields have no numbers.
+    /// Rows know a limited number of fields of a record type; comparisons on others are counted.
     @Test func `comparisons on fields beyond those of a record type are told`() throws {
         let index = SubscriptionIndex(seed: 4)
         let fields = (0..<Catalog.mostPaths).map { "f\($0) == 1" }.joined(separator: " OR ")
@@ -83,10 +83,11 @@ import Testing
 }
 
 enum RoomMeasurement {
-    /// What conditions are said to take, and what the process and the index take more with them.
+    /// Measures the estimated bytes of conditions, and the bytes that the process and the index
+    /// grow by.
     static func measure(_ kind: String) throws -> (estimate: Int, taken: Int) {
         let index = SubscriptionIndex(seed: 2)
-        // What is made once for all is not theirs.
+        // Excludes what is allocated once for all conditions.
         _ = try fill(index, kind, 0..<3)
         let before = bytes(with: index)
         let isSmall = kind.hasSuffix("|1") || kind.hasSuffix("|2") || kind.hasSuffix("|5")
@@ -94,7 +95,7 @@ enum RoomMeasurement {
         return (estimate, bytes(with: index) - before)
     }
 
-    /// Files conditions, and says what they are said to take together.
+    /// Files conditions, and returns the sum of their estimates.
     private static func fill(
         _ index: SubscriptionIndex, _ kind: String, _ numbers: Range<Int>
     ) throws -> Int {
@@ -126,7 +127,8 @@ enum RoomMeasurement {
         return isRealm ? try RecordPredicate(rql: whole) : try RecordPredicate(format: whole)
     }
 
-    /// Bytes that the allocator has given out, and those that the index has from the system itself.
+    /// Returns the bytes that the allocator has given out, and those that the index gets from the
+    /// system.
     private static func bytes(with index: SubscriptionIndex) -> Int {
         let given = mallinfo2()
         let own = index.writing { content in

@@ -5,7 +5,7 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// Where the published suites are, if the environment says so.
+/// The folder of the published suites, if the environment variable `BELFRY_CORPORA` names one.
 enum Corpora {
     static let folder = ProcessInfo.processInfo.environment["BELFRY_CORPORA"]
 }
@@ -24,7 +24,7 @@ struct CorpusTests {
         }
     }
 
-    /// The predicates of a file that can be read in its dialect.
+    /// Returns the predicates of the files that can be parsed in their dialects.
     private static func predicates() throws -> [RecordPredicate] {
         var found: [RecordPredicate] = []
         for line in try lines("nspredicate_cases.jsonl") + lines("ckquery_subset_cases.jsonl")
@@ -72,7 +72,7 @@ struct CorpusTests {
         return Array(Set(found))
     }
 
-    /// Takes every object of a document for a record, whatever stands around it.
+    /// Collects every object in a document as a record, at any place in it.
     private static func collect(
         _ json: JSONValue, depth: Int, into found: inout [RecordFields]
     ) {

@@ -4,9 +4,10 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// Conditions under each dialect's own rules: the index says what the reference evaluation does.
+/// Conditions by each dialect's own rules: the index must agree with the reference evaluation.
 @Suite struct DialectTests: ArtworkSuite {
-    /// Conditions saved for each seed: `BELFRY_ORACLE_DIALECTS` for a longer run.
+    /// The number of conditions saved for each seed; `BELFRY_ORACLE_DIALECTS` sets it for a longer
+    /// run.
     private static let conditions =
         ProcessInfo.processInfo.environment["BELFRY_ORACLE_DIALECTS"].flatMap(Int.init) ?? 400
     private static let appended = Timestamp(seconds: 1_700_000_000)
@@ -38,7 +39,7 @@ import Testing
         #expect(index.statistics.programs == 0)
     }
 
-    /// A change as a value, and as the log keeps it.
+    /// Compares the answers for changes, both as values and in the stored form.
     private func compare(
         _ index: SubscriptionIndex, _ reference: ReferenceIndex, _ world: inout DialectWorld,
         _ place: String
@@ -54,8 +55,8 @@ import Testing
             Issue.record("\(place): \(side) \(text) on \(isPartial ? "partial " : "")\(fields)")
         }
         #expect(found == found.sorted())
-        // Of a dictionary NSPredicate's rules take what comes first, an answer or an error, and
-        // two equal dictionaries may differ in their order.
+        // By NSPredicate's rules the first element of a dictionary that gives an answer or an
+        // error decides, and two equal dictionaries may differ in their order.
         guard world.dialect.takesAny else { return }
         var stored: [UInt64] = []
         let text = JSONValue.object(change.storedForm).text
@@ -71,7 +72,7 @@ import Testing
     private struct PathCase: CustomTestStringConvertible {
         /// The condition; `#` is the number of the subscription.
         var condition: String
-        /// What the seventh of a thousand is told of.
+        /// The fields of the change that the condition of subscription 7 matches.
         var fields: RecordFields
         var testDescription: String { condition }
     }
@@ -238,7 +239,8 @@ import Testing
         index.insert(try subscription(5000, try read("score > 30 AND score < 10")))
         index.insert(try subscription(5001, try read(#"{"score": {"$gt": 30, "$lt": 10}}"#)))
         let list = FieldValue.list([.double(40.5), .double(3.5)])
-        // Above a bound that the greatest exceeds, below one that the least does not reach.
+        // The greatest element exceeds the lower bounds up to 40, and the least is below the upper
+        // bounds from 4 on.
         let found = index.matches(for: try change(["score": list]))
         #expect(found == (3...40).map { UInt64($0) } + [5000, 5001])
         #expect(index.matches(for: try change(["score": .double(40.5)])) == [40])
@@ -270,10 +272,10 @@ import Testing
         }
     }
 
-    /// A set has another order in every process, and in every copy.
+    /// A set has another order in each process, and in each copy.
     @Test func `a set is compared with a list in its own order`() throws {
         let texts = ["a IN {'p', 'q', 'r', 's'}", "a IN {'s', 'r', 'q', 'p'}", "a == 'q'"]
-        // Room that is not needed changes the order as well.
+        // The capacity of the set changes the order as well.
         for room in [0, 4, 8, 16, 40, 90, 200, 400, 900, 2000, 5000] {
             let index = SubscriptionIndex(seed: 7)
             var reference = ReferenceIndex()
@@ -291,7 +293,9 @@ import Testing
         }
     }
 
-    /// Sixteen passes and more are counted: the keys stay, and the counted evaluation decides.
+    /// A condition of sixteen passes or more is evaluated with a step count.
+    ///
+    /// It keeps its keys, and the counted evaluation decides.
     @Test func `a condition that is counted keeps its keys`() throws {
         let index = SubscriptionIndex(seed: 7)
         var reference = ReferenceIndex()
@@ -304,7 +308,7 @@ import Testing
         }
         let short = try change(["name": .string("n7-11")])
         #expect(index.matches(for: short) == [7])
-        // Beyond the budget there is no answer, whatever the key proves.
+        // Beyond the budget the evaluation gives no answer, whatever the key proves.
         let list = FieldValue.list(
             Array(repeating: .string("x"), count: 60_000) + [.string("n7-11")])
         let long = try change(["name": list])

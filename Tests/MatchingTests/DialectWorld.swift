@@ -13,11 +13,12 @@ enum WrittenDialect: String, CaseIterable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// Whether the values of a collection are asked in whatever order, because none is an error.
+    /// Whether the order in which the elements of a collection are evaluated does not matter,
+    /// because none of them can be an error.
     var takesAny: Bool { self == .rql || self == .where || self == .firebase }
 }
 
-/// Random conditions of one dialect, and values that its rules tell apart from NSPredicate's.
+/// Random conditions of one dialect, and values that its rules treat otherwise than NSPredicate's.
 struct DialectWorld {
     var world: RandomWorld
     let dialect: WrittenDialect
@@ -86,7 +87,7 @@ struct DialectWorld {
 
     // MARK: Conditions
 
-    /// A condition; drawn again until it is one.
+    /// Draws a condition; repeats a draw that cannot be parsed.
     mutating func condition() -> RecordPredicate {
         for _ in 0..<100 {
             if let found = drawn() { return found }

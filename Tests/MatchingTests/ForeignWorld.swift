@@ -2,10 +2,11 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// Conditions as they are written: in every dialect, and in the corners of NSPredicate that rows
-/// cannot judge.
+/// Random conditions as clients write them: in every dialect, and in corners of NSPredicate that
+/// rows cannot judge.
 extension RandomWorld {
-    /// A condition in one of the dialects; `nil` where the constants drawn make no condition.
+    /// Draws a condition in one of the dialects; `nil` if the constants that were drawn do not fit
+    /// it.
     mutating func written() -> RecordPredicate? {
         switch generator.below(6) {
         case 0, 1: text(Self.formats) { try RecordPredicate(format: $0, arguments: $1) }
@@ -16,7 +17,7 @@ extension RandomWorld {
         }
     }
 
-    /// A written condition, alone or inside others.
+    /// Draws a written condition, alone or inside another condition.
     mutating func mixed() -> RecordPredicate? {
         guard let written = written() else { return nil }
         switch generator.below(6) {

@@ -3,12 +3,12 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// What predicates made to be expensive can do to the changes of others, in candidates and programs
-/// rather than in time.
+/// The effect of predicates made to be expensive on the changes of others, measured in candidates
+/// and programs rather than in time.
 @Suite struct HostileTests: ArtworkSuite {
     private let index = SubscriptionIndex(seed: 21)
 
-    /// An ordinary change: of the country in which all are, and a title like others.
+    /// Returns an ordinary change, with the country that all changes have, and a usual title.
     private func ordinary(_ number: Int = 0) throws -> RecordChange {
         try change([
             "country": .string("Germany"), "id": .string("id-\(number)"),
@@ -16,14 +16,15 @@ import Testing
         ])
     }
 
-    /// Programs that one ordinary change runs.
+    /// Returns the number of programs that one ordinary change runs.
     private func runs(_ change: RecordChange) -> UInt64 {
         let before = index.statistics.runs
         _ = index.matches(for: change)
         return index.statistics.runs - before
     }
 
-    /// Saves what the bounds allow, as whoever saves does: with the account of what is expected.
+    /// Saves as many of the predicates as the bound allows, with the expected costs added up as in
+    /// a relay; returns their number.
     private func save(_ formats: [String], bound: Double) throws -> Int {
         var (account, saved) = (0.0, 0)
         for (serial, format) in formats.enumerated() {
@@ -51,7 +52,8 @@ import Testing
     func `programs of an ordinary change stay within the bound`(format: String) throws {
         let formats = (0..<1500).map { format.replacing("%", with: "\($0)") }
         _ = try save(formats, bound: 200)
-        // 200 by the account, and 64 under each of the change's keys before they count as crowded.
+        // The account allows 200, and each of the change's keys holds 64 more before it counts as
+        // crowded.
         #expect(runs(try ordinary()) <= 200 + 2 * 65, "\(format)")
     }
 
@@ -79,14 +81,15 @@ import Testing
         let unknown = index.cost(of: next)
         #expect(unknown.candidatesPerChange == 1)
         #expect(unknown.crowd == 65)
-        // Another value of the field is nobody's yet.
+        // No predicate stands under another value of the field yet.
         let other = try subscription(100, "country == 'Chile' AND NOT price > 100")
         #expect(index.cost(of: other).candidatesPerChange < 0.05)
         for number in 0..<300 {
             _ = index.matches(for: try change(["id": .integer(Int64(number))]))
         }
         #expect(index.cost(of: next).candidatesPerChange < 0.05)
-        // Those who were weighed for what was not known are weighed again.
+        // A subscription that was weighed while the frequency of its key was unknown is weighed
+        // again.
         #expect(index.takeMisfiled(most: 1000) == [64])
     }
 
@@ -94,7 +97,8 @@ import Testing
         try subscription(serial, "country == 'Germany' AND NOT price > \(price)")
     }
 
-    /// Otherwise whoever files each under a value of its own first fills a common one for nothing.
+    /// Otherwise a user could first file each program under a key of its own, and then crowd a
+    /// common key without cost.
     @Test func `a program that stands under other keys too is counted under each`() throws {
         for serial in 0..<80 {
             let elsewhere = "country == 'C\(serial)' AND NOT price > \(serial)"
@@ -104,7 +108,7 @@ import Testing
         index.insert(try subscription(300, "country == 'Chile' AND NOT price > 500"))
         let next = index.cost(of: try german(301, 500))
         #expect(next.crowd == 80 && next.candidatesPerChange == 1)
-        // An equal one under the same key is verified anyway.
+        // An equal program is already verified under the same key, so this one costs nothing.
         #expect(index.cost(of: try german(301, 7)).crowd == 0)
     }
 
@@ -123,7 +127,7 @@ import Testing
             let cost = index.cost(of: next, insteadOf: former)
             #expect(cost.crowd == 80 && !cost.isInPlace)
         }
-        // What stands there for another one too stays.
+        // A program that another subscription shares stays when this one is replaced.
         index.insert(try german(101, 7))
         let shared = index.cost(of: next, insteadOf: 7)
         #expect(shared.crowd == 80 && !shared.isInPlace)
@@ -148,7 +152,7 @@ import Testing
     }
 
     @Test func `a thousand under a hot key are filed under the rare one once it is known`() throws {
-        // A word in a text is the rarer thing here, but nobody knows it yet.
+        // A word of the title is the rarer key, but the index does not know this yet.
         let formats = (0..<1000).map { "country == 'Germany' AND title LIKE '*zq\($0)x*'" }
         for (serial, format) in formats.enumerated() {
             index.insert(try subscription(serial, format))
@@ -168,7 +172,7 @@ import Testing
                 index.insert(try subscription(serial, formats[Int(serial)]))
             }
         }
-        // Nobody is named forever.
+        // Refiling ends: no subscription is reported again and again.
         #expect((1000...2100).contains(refiled))
         #expect(runs(try ordinary()) <= 10)
         let fields: RecordFields = ["country": .string("Germany"), "title": .string("a zq77x b")]
@@ -210,7 +214,7 @@ import Testing
         for number in 0..<1200 {
             _ = index.cost(of: try subscription(1, "field\(number) == 'x' AND n > \(number)"))
         }
-        // The thousand fields that rows know are still free.
+        // The fields that were only weighed take none of the thousand fields that rows can number.
         let cost = index.insert(try subscription(1, "artist == 'x'"))
         #expect(cost.keys == 1 && !cost.isResidual)
         #expect(index.matches(for: try change(["artist": .string("x")])) == [1])
@@ -247,7 +251,7 @@ import Testing
             comparison.rules = .firebase
             index.insert(try subscription(serial, RecordPredicate(.comparison(comparison))))
         }
-        // "e" with an accent after it comes before "f", the letter of its own after it.
+        // "e" with a combining accent sorts before "f", and the precomposed letter after it.
         #expect(index.matches(for: try change(["title": .string("f")])) == [0])
     }
 

@@ -15,7 +15,7 @@ import Testing
         index.insert(world.subscription(1 << 40))
         let copy = try SubscriptionIndex(image: try index.image())
         var (kept, made) = (index.statistics, copy.statistics)
-        // The room that arrays keep differs.
+        // The spare capacity of arrays may differ.
         (kept.bytes, made.bytes) = (0, 0)
         #expect(kept == made)
         #expect(copy.paths == index.paths)
@@ -52,7 +52,8 @@ import Testing
         }
     }
 
-    /// What an older index has filed wrongly, or without keys, would go on so.
+    /// An older version may have filed conditions wrongly or without keys, and its image would
+    /// keep that.
     @Test func `an image of the version before is refused`() throws {
         let index = SubscriptionIndex(seed: 1)
         var before = try index.image()
@@ -63,8 +64,10 @@ import Testing
         }
     }
 
-    /// Whoever plans, hashes or lays out differently must raise ``SubscriptionIndex/imageVersion``,
-    /// or old snapshots would be misread; then set the figures here anew.
+    /// Detects changes to the layout of images.
+    ///
+    /// A change to planning, hashing or layout must raise ``SubscriptionIndex/imageVersion``;
+    /// otherwise old snapshots would be misread. Then update the expected figures here.
     @Test func `the bytes of an image mean what they meant`() throws {
         var world = RandomWorld(seed: 11)
         let index = SubscriptionIndex(seed: 11)

@@ -3,7 +3,7 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// Named cases: what the index promises beyond agreeing with the evaluator.
+/// Named cases of what the index promises, besides agreement with the evaluator.
 @Suite struct IndexTests: ArtworkSuite {
     private let index = SubscriptionIndex(seed: 11)
 

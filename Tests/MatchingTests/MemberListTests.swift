@@ -3,11 +3,11 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// Lists of many constants, in which rows do not look from one to the next.
+/// Lists of many constants, which rows search by a look-up instead of one by one.
 @Suite struct MemberListTests: ArtworkSuite {
     typealias Node = RecordPredicate.Node
 
-    /// Values between which rules of equality tell in their own ways.
+    /// Values that the rules of equality of different dialects compare differently.
     private static let odd: [FieldValue] = [
         .null, .bool(true), .bool(false), .integer(1), .double(-0.0), .double(0.5),
         .integer(1 << 53), .integer((1 << 53) + 1), .double(0x1p53), .integer(.max), .integer(.min),
@@ -17,7 +17,7 @@ import Testing
         .list([.string("n7")]), .map(["name": .string("n7")]),
     ]
 
-    /// So many constants, from either end of those that rows know.
+    /// Returns `count` constants of several kinds, in reverse order.
     private static func constants(_ rules: RecordPredicate.RuleSet, _ count: Int) -> [FieldValue] {
         var constants: [FieldValue] = [
             .string("n7"), .integer(7), .double(0.5), .null, .bool(true),

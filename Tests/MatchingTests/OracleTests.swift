@@ -5,10 +5,11 @@ import RelayModel
 import Testing
 
 @Suite struct OracleTests {
-    /// Predicates saved for each seed: `BELFRY_ORACLE_PREDICATES` for a longer run.
+    /// The number of predicates saved for each seed; `BELFRY_ORACLE_PREDICATES` sets it for a
+    /// longer run.
     private static let predicates =
         ProcessInfo.processInfo.environment["BELFRY_ORACLE_PREDICATES"].flatMap(Int.init) ?? 1600
-    /// The seeds: `BELFRY_ORACLE_SEEDS` as `first-last`.
+    /// The seeds; `BELFRY_ORACLE_SEEDS` sets them as `first-last`.
     private static let seeds: ClosedRange<UInt64> = {
         let text = ProcessInfo.processInfo.environment["BELFRY_ORACLE_SEEDS"] ?? "1-12"
         let ends = text.split(separator: "-").compactMap { UInt64($0) }
@@ -43,8 +44,9 @@ import Testing
         empty(index, of: reference)
     }
 
-    /// Many more are saved at a time than above, so that lists grow long, and conditions come from
-    /// every dialect; changes are fewer in return.
+    /// Saves many more conditions at a time, from every dialect, so that lists grow long.
+    ///
+    /// In return it matches fewer changes.
     @Test(arguments: OracleTests.seeds)
     func `a large index of conditions in all dialects agrees with the reference evaluator`(
         seed: UInt64
@@ -75,7 +77,7 @@ import Testing
         empty(index, of: reference)
     }
 
-    /// Both say the same of so many changes.
+    /// Compares the answers of the index and the reference for a number of changes.
     private func compare(
         _ index: SubscriptionIndex, _ reference: ReferenceIndex, _ changes: Int,
         _ world: inout RandomWorld, _ place: String
@@ -88,7 +90,7 @@ import Testing
         }
     }
 
-    /// Nothing is left of an index whose subscriptions are all removed.
+    /// Checks that nothing is left of an index after all subscriptions are removed.
     private func empty(_ index: SubscriptionIndex, of reference: ReferenceIndex) {
         for serial in reference.subscriptions.keys { index.remove(serial: serial) }
         #expect(index.statistics.keys == 0)

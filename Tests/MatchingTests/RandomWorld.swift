@@ -13,7 +13,7 @@ extension SeededGenerator {
     mutating func holds(oneIn many: Int) -> Bool { below(many) == 0 }
 }
 
-/// Random predicates and changes over a few fields and values, so that they meet often.
+/// Random predicates and changes over a few fields and values, so that they often match.
 struct RandomWorld {
     typealias Node = RecordPredicate.Node
     typealias Expression = RecordPredicate.Expression
@@ -130,8 +130,8 @@ struct RandomWorld {
         }
     }
 
-    /// Texts inside texts, words, patterns, places, members, folding: what has keys of its own kind
-    /// or only the reference evaluator judges.
+    /// Draws a comparison that has keys of its own kind, or that only the reference evaluator can
+    /// judge: substrings, words, patterns, places, members, folding.
     private mutating func odd(_ field: Expression) -> RecordPredicate.Comparison {
         switch generator.below(12) {
         case 0: folded(field)
@@ -187,7 +187,7 @@ struct RandomWorld {
 
     static let phrases = ["bob", "Bob Smith", "the", "É", "abc a", "smith-jones", "漢字", "x1 y2"]
 
-    /// A circle around a place of the world.
+    /// Draws a comparison with a circle around a random place.
     private mutating func near(_ field: Expression) -> RecordPredicate.Comparison {
         let radius = generator.pick([0, 10, 1000, 150_000, 3_000_000, 15_000_000, 30_000_000.5])
         let centre = Expression.constant(place())
@@ -255,7 +255,8 @@ struct RandomWorld {
     }
 }
 
-/// The obvious way: every subscription, one after the other, by the reference evaluator.
+/// The obvious implementation: evaluates every subscription, one after another, by the reference
+/// evaluator.
 struct ReferenceIndex {
     private(set) var subscriptions: [UInt64: IndexedSubscription] = [:]
     private var prepared: [UInt64: PreparedPredicate] = [:]

@@ -3,11 +3,13 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// What the log holds is matched without being read; the answer must be that of reading it.
+/// A change in the log is matched from its text, without decoding it first.
+///
+/// The answer must be that of the decoded change.
 @Suite struct StoredChangeTests {
     private static let appended = Timestamp(seconds: 1_700_000_000)
 
-    /// Matches the text of a change both ways.
+    /// Matches the text of a change both ways, and compares the answers.
     private func check(_ text: String, on index: SubscriptionIndex, _ place: String) throws {
         let read = try RecordChange(storedForm: try JSONValue(parsing: text))
         let expected =

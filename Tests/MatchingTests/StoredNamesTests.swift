@@ -4,11 +4,11 @@ import Testing
 
 @testable import Matching
 
-/// The decoder of stored changes knows the names that the golden file has, and no others.
+/// The decoder of stored changes must know the names in the golden file, and no others.
 @Suite struct StoredNamesTests {
     private typealias Names = StoredChangeDecoder.Names
 
-    /// The first eight bytes of a name, the first the lowest.
+    /// Returns the first eight bytes of a name, with the first as the lowest.
     private func head(_ name: String) -> UInt64 {
         name.utf8.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
@@ -25,7 +25,7 @@ import Testing
             #expect(written.contains(name), "\(name)")
             #expect(word == head(name), "\(name)")
         }
-        // No other name begins as one of them.
+        // No other written name begins with the same eight bytes.
         let others = written.filter { known[$0] == nil }.map(head)
         #expect(Set(others).isDisjoint(with: known.values))
     }

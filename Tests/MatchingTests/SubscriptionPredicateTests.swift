@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// CloudKit's clients write the constants first; what is said is the same, of every record.
+    /// CloudKit's clients may write the constants first; the meaning is the same for every record.
     @Test(arguments: [
         ("ANY {'red', 'green'} == colour", #"colour IN {"red", "green"}"#),
         ("NONE {'red', NULL} ==[c] colour", #"NOT colour IN[c] {"red", nil}"#),
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// True or false; `nil` for an error, whose words name the operator.
+    /// Returns true or false, or `nil` for an error that names the operator.
     private static func answer(_ outcome: PredicateOutcome) -> Bool? {
         switch outcome {
         case .true: true
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    /// What a client writes in the place of `%@`, and the value of the field that it means.
+    /// Arguments as clients write them in the place of `%@`, and the field values that they mean.
     static let arguments: [(json: String, value: FieldValue)] = [
         (#"{"recordName":"leo"}"#, reference("leo")),
         (#"{"recordName":"leo","action":"DELETE_SELF"}"#, reference("leo")),

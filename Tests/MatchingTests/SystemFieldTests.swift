@@ -5,7 +5,8 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What the relay knows of every record, in conditions: never from the fields that came with it.
+/// Conditions on the system fields, whose values come from the relay and never from a client's
+/// fields.
 @Suite struct SystemFieldTests {
     private static let moment = Timestamp(seconds: 1_700_000_000)
     private static let earlier = RecordTrace(
@@ -13,7 +14,7 @@ import Testing
     private static let later = RecordTrace(
         at: Timestamp(seconds: 1_650_000_000), userID: Fixtures.identifier("bob"))
 
-    /// A change that says under every name what is not so.
+    /// Returns a change whose own fields have a forged value under every name of a system field.
     private static func change(
         _ operation: ChangeOperation, _ name: String = "r1", user: String? = "cyd",
         isKept: Bool = true, isPartial: Bool = false
@@ -43,7 +44,7 @@ import Testing
             predicate: try RecordPredicate(format: format))
     }
 
-    /// Whether a condition fires, which the index says of a change and of its text alike.
+    /// Returns whether a condition fires; the change and its text must give the same answer.
     private func fires(_ format: String, on change: RecordChange) throws -> Bool {
         let index = SubscriptionIndex(seed: 3)
         index.insert(try Self.subscription(1, format))
@@ -129,7 +130,7 @@ import Testing
         }
     }
 
-    /// A database that tells only which row is gone shows nothing of it.
+    /// A database may tell only which row was deleted, and show nothing of its fields.
     @Test(arguments: [
         ("TRUEPREDICATE", true), ("recordName == 'r1'", true), ("recordName == 'r2'", false),
         ("recordName == 'r1' OR artist == 'x'", true), ("artist == nil", false),
@@ -146,8 +147,10 @@ import Testing
         #expect((outcome == .true) == expected)
     }
 
-    /// A search for words goes through a record's own texts: names of records and users are none,
-    /// whatever else the condition asks, and whoever wrote a column of such a name.
+    /// A search for words covers the record's own texts.
+    ///
+    /// It leaves out the system fields, which contain names of records and users, whatever else
+    /// the condition asks. It leaves out columns of such a name too.
     @Test(arguments: [
         ("SELF CONTAINS 'forged cyd r1 ada'", false), ("ANYKEY == 'forged'", false),
         ("SELF CONTAINS 'forged cyd r1' OR recordName == 'r2'", false),
