@@ -4,7 +4,8 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// Whatever is saved and posted, an evaluation ends soon, and what is ordinary has its answer.
+/// An evaluation ends soon, whatever is saved and posted, and an ordinary condition has its
+/// answer.
 @Suite("An evaluation has a budget") struct BudgetTests {
     private static func list(_ count: Int) -> FieldValue {
         .list((0..<count).map { .integer(Int64($0)) })
@@ -14,7 +15,7 @@ import Testing
         .list((0..<count).map { .string("tag \($0)") })
     }
 
-    /// A record as large as one may be, of lists, maps, and a text.
+    /// A record as large as allowed, with lists, maps, and a text.
     private static let heavy: RecordFields = [
         "a": list(20_000), "b": list(20_000), "tags": texts(10_000), "words": texts(10_000),
         "items": .list(
@@ -124,13 +125,14 @@ import Testing
         let long = String(repeating: "é", count: 320_000)
         let once = clock.measure { _ = TextFolding.fold(short, [.ignoringCase]) }
         let sixteen = clock.measure { _ = TextFolding.fold(long, [.ignoringCase]) }
-        // Sixteen times as long; the square would be 256.
+        // The text is sixteen times as long; quadratic time would be 256 times as much.
         #expect(sixteen < once * 80 + .milliseconds(50))
         #expect(TextFolding.fold("E\u{301}Å가", [.ignoringCase, .ignoringDiacritics]) == "ea가")
         #expect(TextFolding.composed("e\u{301}\u{1100}\u{1161}").utf8.elementsEqual("é가".utf8))
     }
 
-    /// Folding one takes two microseconds, and thirty times as long as comparing two numbers.
+    /// Folding a short text with marks takes two microseconds, thirty times as long as comparing
+    /// two numbers.
     @Test(arguments: [
         "ANY words ==[c] $x", "ANY words CONTAINS $x", "ANY words <[cd] $x", "ANY words < $x",
         "SUBQUERY(words, $y, $x ==[c] $y).@count > 0", "ANY words LIKE[c] $x",
@@ -149,8 +151,9 @@ import Testing
         #expect(outcome("ab", 50) != .error(.budgetExceeded))
     }
 
-    /// What is not counted must not be able to exceed the budget: the counted steps of conditions
-    /// that are not metered, on records as large as they come.
+    /// An evaluation that is not metered must not be able to exceed the budget.
+    ///
+    /// The test counts the steps of such conditions on records as large as allowed.
     @Test func `what is not counted stays within the budget of the records that come`() throws {
         let parts = [
             "title == 'x'", "text == 'x'", "ANY tags == 'x'", "'x' IN tags", "text CONTAINS 'q'",

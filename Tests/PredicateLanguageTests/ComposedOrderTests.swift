@@ -4,7 +4,7 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// Texts have the order of the code points of their composed forms, however they are written.
+/// Texts are ordered by the code points of their composed forms, however they are spelled.
 @Suite struct ComposedOrderTests {
     @Test(arguments: [
         ("가", "가x"), ("가x", "각"), ("\u{1100}\u{1161}", "가x"), ("e\u{301}", "éx"),

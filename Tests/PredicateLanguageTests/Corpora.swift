@@ -10,7 +10,7 @@ enum Corpora {
 
     static let skipped: Comment = "BELFRY_CORPORA is not set: the published suites are not run"
 
-    /// The lines of a file, each as an object.
+    /// Returns the lines of a file, each as an object.
     static func lines(_ name: String) throws -> [JSONObject] {
         let path = try #require(folder) + "/" + name
         let text = try String(contentsOfFile: path, encoding: .utf8)
@@ -24,7 +24,7 @@ enum Corpora {
 }
 
 extension JSONObject {
-    /// The values of `args`, in their notation.
+    /// Returns the values of `args`, read from their notation.
     func arguments() throws -> [FieldValue] {
         guard case .array(let elements)? = self["args"] else { return [] }
         return try elements.map { try FieldValue(notation: $0) }

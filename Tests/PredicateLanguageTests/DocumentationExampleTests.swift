@@ -3,7 +3,9 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// The examples in the comments of public types, line by line: a rule of the project compares them.
+/// The examples in the doc comments of public types, line by line.
+///
+/// A test of the project's rules checks that both are the same.
 @Suite struct DocumentationExampleTests {
     let container: ContainerKey
     let alice: UserID

@@ -3,7 +3,7 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// Every refusal says where, what was found, and what was expected.
+/// Every refusal says where the error is, what was found, and what was expected.
 @Suite struct ErrorTests {
     @Test(
         arguments: [
@@ -79,7 +79,7 @@ import Testing
         try check(try JSONValue(parsing: json), .filterBy)
     }
 
-    /// What a schema refuses of a form in JSON has a path as well: `n == "x"` as one of several.
+    /// A schema's refusal of a JSON form has a path too, here for `n == "x"` as one of several.
     @Test(
         arguments: [
             (#"{"n": {"$eq": "x"}}"#, "n.$eq"),
@@ -108,7 +108,7 @@ import Testing
         #expect(try refusal(of: source, .filterBy)?.path == "filterBy[2]")
         let alone = #"{"comparator": "EQUALS", "fieldName": "n", "fieldValue": {"value": "x"}}"#
         #expect(try refusal(of: JSONValue(parsing: alone), .filterBy)?.path == "filterBy")
-        // A text has its place by bytes.
+        // In a text, the place is a byte offset.
         let text = try #require(try refusal(of: "s == 'a' AND n == 'x'", .nspredicate))
         #expect(text.path == nil && text.offset == 18)
     }

@@ -5,7 +5,7 @@ import Testing
 @testable import PredicateLanguage
 
 @Suite struct EvaluationTests {
-    /// The record of the reference's worked examples.
+    /// The record of the worked examples in the reference documentation.
     private static let record: RecordFields = [
         "name": .string("Alice"), "age": .integer(30), "nick": .null,
         "tags": .list([.string("red"), .string("Green")]),

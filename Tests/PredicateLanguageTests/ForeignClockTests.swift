@@ -3,7 +3,7 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// `now()` in comparisons by other rules than Apple's.
+/// `now()` in comparisons by rules other than Apple's.
 @Suite struct ForeignClockTests {
     @Test(arguments: RecordPredicate.RuleSet.allCases)
     func `now() is the moment of the evaluation by all rules`(

@@ -64,7 +64,7 @@ import Testing
             "a == 1 OR (allTokens TOKENMATCHES[cdl] \"bob\" "
                 + "AND allTokens TOKENMATCHES[cdl] \"after\")"
         ),
-        // As Apple's own frameworks write it.
+        // The form that Apple's own frameworks write.
         (
             "ALL tokenize('bob after', 'cdl') IN allTokens",
             "allTokens TOKENMATCHES[cdl] \"bob\" AND allTokens TOKENMATCHES[cdl] \"after\""

@@ -2,12 +2,12 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// Patterns of LIKE fit what they say, however long, and take room as long as they are.
+/// Patterns of LIKE of any length match correctly, and take memory in proportion to their length.
 @Suite struct LikePatternTests {
     private static let star: UInt32 = 0x2A
     private static let one: UInt32 = 0x3F
 
-    /// Whether a text fits, found out place by place.
+    /// Returns whether a text fits, by following all positions in the pattern at once.
     private static func fits(_ pattern: [UInt32], _ text: [UInt32]) -> Bool {
         var reached = [true] + [Bool](repeating: false, count: pattern.count)
         func pass() {
@@ -31,7 +31,7 @@ import Testing
         return reached[pattern.count]
     }
 
-    /// Numbers that look drawn at random.
+    /// A generator of pseudorandom numbers.
     private struct Numbers {
         var state: UInt64
 

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.enabled(if: Corpora.folder != nil, Corpora.skipped))
 struct NSPredicateCorpusTests {
-    /// What a line expects and what came out, as one word each.
+    /// The expected and the actual result of a line, as one word each.
     private struct Verdict {
         var expected: String
         var actual: String

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// What loops in loops cost those who save them, before any record is known.
+/// The cost of nested loops in a condition, computed when it is saved, before any record is known.
 @Suite struct NestingPriceTests {
     private static func price(_ format: String) throws -> Int? {
         let predicate = try RecordPredicate(format: format)
@@ -45,10 +45,10 @@ import Testing
         }
         let prices = try (2...14).map { try #require(try Self.price(nested($0))) }
         #expect(zip(prices, prices.dropFirst()).allSatisfy { $0 < $1 })
-        // The deepest add up; they are not multiplied.
+        // The prices of the deepest loops are added, not multiplied.
         let steps = zip(prices, prices.dropFirst()).map { $1 - $0 }
         #expect(Set(steps.suffix(4)).count == 1)
-        // Two loops are beyond what one condition may cost unless an operator allows more.
+        // Two nested loops exceed what one condition may cost, unless an operator allows more.
         #expect(prices[0] > 500)
     }
 }

@@ -5,14 +5,15 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// What is told to be true of no record is true of none, in any dialect: random conditions over two
-/// fields are held against the evaluator in a small world.
+/// A condition that is reported as never true must hold for no record, in any dialect.
+///
+/// Random conditions over two fields are checked against the evaluator in a small world.
 @Suite struct NeverTrueTests {
     typealias Node = RecordPredicate.Node
     typealias Comparison = RecordPredicate.Comparison
     typealias Comparator = RecordPredicate.Comparator
 
-    /// Values that are nearly the same as others.
+    /// Values, with pairs that are nearly the same.
     private static let scalars: [FieldValue] = [
         .null, .bool(true), .bool(false), .integer(0), .integer(1), .integer(3), .double(1),
         .double(-0.0), .double(1.5), .double(.nan), .string(""), .string("a"), .string("ab"),
@@ -20,7 +21,7 @@ import Testing
         .timestamp(Timestamp(seconds: 0)), .timestamp(Timestamp(seconds: 9)), .bytes([0x61]),
     ]
 
-    /// All that a field may hold.
+    /// All values that a field may hold.
     private static let values: [FieldValue] =
         scalars + [
             .list([]), .list([.null]), .list([.integer(1), .integer(3)]), .list([.string("a")]),
@@ -48,7 +49,7 @@ import Testing
         .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual,
     ]
 
-    /// A field, or now and then what is calculated of it.
+    /// Returns a field, or now and then an expression that is computed from it.
     private static func calculated(
         _ name: String, _ rules: RecordPredicate.RuleSet, _ generator: inout SeededGenerator
     ) -> RecordPredicate.Expression {
@@ -72,7 +73,7 @@ import Testing
     ) -> Comparison {
         let all = Comparator.allCases.filter { $0 != .geoWithin }
         var comparator = (rules == .minapp ? relational : all).randomElement(using: &generator)
-        // What leaves few values is worth trying more often.
+        // Equality leaves few values, so it is drawn more often.
         if Int.random(in: 0..<3, using: &generator) == 0 { comparator = .equal }
         let asked = comparator ?? .equal
         let field = calculated(
@@ -153,8 +154,10 @@ import Testing
         #expect(!Self.isNever(predicate.ownWarnings))
     }
 
-    /// Each depth held against all values and against all that stands deeper would be some millions
-    /// of comparisons, and each element of a list against each of another as many.
+    /// Comparing each depth with all values and with everything below it would take some millions
+    /// of comparisons.
+    ///
+    /// Comparing each element of one list with each of another would take as many.
     @Test func `what stands deep in each other is not judged without end`() throws {
         let few = (0..<40).map { "\($0)" }.joined(separator: ", ")
         let many = (0..<500).map { "x == \(1_000 + $0)" }.joined(separator: " OR ")
@@ -174,8 +177,8 @@ import Testing
         #expect([deep, product, alone] == [false, false, true])
     }
 
-    /// Each value of a list held against each of another, and again for each comparison behind
-    /// them, would be some ten thousand millions.
+    /// Comparing each value of one list with each of another, again for every comparison that
+    /// follows, would take some ten thousand million comparisons.
     @Test func `long lists are judged once, whatever else is asked`() throws {
         func list(_ values: Range<Int>) -> String {
             let texts = values.map { "\($0)" }
@@ -193,7 +196,7 @@ import Testing
         let apart = try isNever([first, list(10_000..<20_000)])
         let one = try isNever([list(9_999..<19_999), first])
         #expect([last, none, apart, one] == [false, true, true, false])
-        // What is joined at some depth is looked at with the rest.
+        // A conjunction inside another one is judged together with it.
         let nested = try isNever(["(x > 1 AND (y == 2 AND (y == 3 AND x == 5)))", "x < 9"])
         #expect(nested)
     }

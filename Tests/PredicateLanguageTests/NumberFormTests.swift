@@ -3,7 +3,7 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// Numbers are one kind by value, also as the elements of collections.
+/// Numbers are equal by value, whatever their form, also as elements of collections.
 @Suite struct NumberFormTests {
     private static let fields: RecordFields = [
         "list": .list([.double(1), .integer(2), .bool(true)]),

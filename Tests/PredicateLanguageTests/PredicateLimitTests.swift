@@ -22,7 +22,7 @@ import Testing
 
     @Test func `escapes make no endless run of marks`() throws {
         let run = String(repeating: "\\u0323\\u0301", count: 33)
-        // As names of types and fields they are compared before a condition is checked.
+        // Names of types and fields are compared before a condition is checked.
         for text in [
             "t == 'a\(run)'", "t IN {'b', 'a\(run)'}", "t BEGINSWITH[cd] '\(run)'",
             "CAST(t, 'a\(run)') == 1", "#'a\(run)' == 1",
@@ -105,8 +105,8 @@ import Testing
         }
     }
 
-    // A condition of 256 KiB may name one of a megabyte twenty thousand times: what was printed
-    // before its length was looked at took as many gigabytes.
+    // A condition of 256 KiB may name an argument of one megabyte twenty thousand times. Printing
+    // it before its length was checked took some twenty gigabytes.
     @Test func `an argument takes room as often as it is named`() throws {
         let text = FieldValue.string(String(repeating: "x", count: 200_000))
         let list = FieldValue.list(Array(repeating: .integer(1), count: 10_000))

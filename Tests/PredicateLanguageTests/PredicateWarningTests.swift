@@ -2,7 +2,7 @@ import PredicateLanguage
 import RelayModel
 import Testing
 
-/// What a condition says of itself that was probably not meant; nothing that could be meant.
+/// Warnings about conditions that were probably not meant so, and none about what could be meant.
 @Suite struct PredicateWarningTests {
     @Test(arguments: [
         "a == 1 AND a == 2", "a == 1 AND a == 'x'", "a == 'x' AND a == 'y'", "a > 5 AND a < 3",
@@ -126,7 +126,7 @@ import Testing
         ]
         let predicate = try RecordPredicate(filterBy: filters)
         #expect(predicate.ownWarnings.map(\.kind) == (isTold ? [.unlikelyDate] : []))
-        // Milliseconds where seconds are meant, in a list as well.
+        // Milliseconds where seconds are meant, here in a list.
         let date = FieldValue.timestamp(Timestamp(seconds: milliseconds))
         let list = RecordPredicate(
             .comparison(.init(.field("due"), .in, .constant(.list([.null, date])))))
@@ -209,7 +209,7 @@ import Testing
     ) throws {
         let predicate = try RecordPredicate(where: JSONValue(parsing: text))
         #expect(predicate.ownWarnings(by: schema).map(\.kind) == (isNever ? [.neverTrue] : []))
-        // Where nothing is written down, a field may be a list.
+        // Without a schema, a field may be a list.
         #expect(predicate.ownWarnings == [])
     }
 

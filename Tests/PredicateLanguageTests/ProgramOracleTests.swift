@@ -5,12 +5,13 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// The program of a prepared predicate against the evaluator, which is the truth.
+/// Compares the program of a prepared predicate with the evaluator, which defines the right
+/// answer.
 @Suite("A program answers as the evaluator does") struct ProgramOracleTests {
     typealias Comparison = RecordPredicate.Comparison
     typealias Quantifier = RecordPredicate.Quantifier
 
-    /// Values of all kinds, and the pairs among them that are nearly the same.
+    /// Values of all kinds, with pairs that are nearly the same.
     private static let values: [FieldValue] = [
         .null, .bool(true), .bool(false), .integer(1), .integer(0), .integer(-3),
         .integer(9_007_199_254_740_993), .integer(.max), .integer(.min),
@@ -37,7 +38,7 @@ import Testing
         }
     }
 
-    /// Every comparison of `left` with `right` by whatever rules.
+    /// Returns every comparison of `left` with `right`, by the rules of every dialect.
     private static func comparisons(
         _ left: RecordPredicate.Expression, _ right: RecordPredicate.Expression
     ) -> [Comparison] {

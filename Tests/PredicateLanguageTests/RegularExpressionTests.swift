@@ -6,14 +6,15 @@ import Testing
 @testable import RegularExpressions
 
 @Suite struct RegularExpressionTests {
-    /// Patterns on which backtracking engines take exponential or high polynomial time, each with
-    /// the letter of its attack.
+    /// Patterns on which backtracking engines take exponential or high polynomial time, each
+    /// attacked with a text of one letter.
     private static let attacks = [
         "(a+)+", "(a|aa)+", "(a|a?)+", "(.*a){12}", "([a-z]+)*", "(a*)*b", "(.*)(.*)(.*)(.*)x",
         "a?a?a?a?a?a?a?a?a?a?aaaaaaaaaa(a*)*", "((a+)+)+c", "^(a+)+$",
     ]
 
-    /// As texts the two patterns are equal, and what is compiled is kept for the whole process.
+    /// The two patterns are equal as Swift texts, and compiled patterns are cached for the whole
+    /// process.
     @Test(arguments: [
         (patterns: ["[\u{F6}]", "[o\u{308}]"], letter: "o"),
         (patterns: ["[u\u{308}]", "[\u{FC}]"], letter: "u"),
@@ -42,7 +43,8 @@ import Testing
         _ = time(1000)
         let short = time(50_000)
         let long = time(100_000)
-        // Linear time doubles; quadratic time would quadruple; the rest is generosity.
+        // Linear time doubles, and quadratic time would quadruple; the rest of the factor is
+        // tolerance.
         #expect(long < short * 6 + .milliseconds(50))
     }
 
@@ -155,9 +157,9 @@ import Testing
     }
 }
 
-/// What patterns cost before any record is seen.
+/// The cost of patterns before any record is known.
 @Suite struct PatternCostTests {
-    /// A pattern that nobody else compiles, of some 27,000 instructions.
+    /// Returns a pattern of some 27,000 instructions that no other test compiles.
     private static func large(_ number: Int) -> String { "\\w{1,20}cost\(number)" }
 
     private static func condition(_ patterns: [String]) throws -> RecordPredicate {
@@ -219,7 +221,7 @@ import Testing
         }
         for name in names {
             memory.keep(try RE2Expression(name), as: name)
-            // It is needed all the time.
+            // Each use of the first pattern keeps it in the cache.
             #expect(memory.find(names[0]) != nil)
         }
         #expect(names.filter { memory.find($0) != nil }.count < 20)

@@ -2,14 +2,15 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// What folds character by character folds to what the standard library's forms make of it.
+/// Folding character by character must give the same as the standard library's normal forms.
 @Suite struct SingleFoldingTests {
     private static let all: [RecordPredicate.TextOptions] = [
         [], .ignoringCase, .ignoringDiacritics, [.ignoringCase, .ignoringDiacritics],
     ]
 
-    /// The characters that fold by themselves; of ideographs and syllables, which are many and
-    /// alike, each seventh.
+    /// Returns the characters that fold by themselves.
+    ///
+    /// Of ideographs and syllables, which are many and alike, it takes every seventh.
     private func single(_ options: RecordPredicate.TextOptions) -> [Unicode.Scalar] {
         let all = [UInt32](0...0x33FF) + [UInt32](0xF900...0xFFFF)
         let alike = [UInt32](stride(from: 0x3400, through: 0x2FFFF, by: 7))
@@ -33,7 +34,7 @@ import Testing
     @Test(arguments: all)
     func `whatever stands beside it`(options: RecordPredicate.TextOptions) {
         let scalars = single(options)
-        // Letters and punctuation more often than the many ideographs.
+        // Letters and punctuation are drawn more often than the many ideographs.
         let letters = scalars.filter { $0.value < 0x3400 }
         var state: UInt64 = 11
         func draw(_ count: Int) -> Int {
@@ -60,7 +61,7 @@ import Testing
             #expect(SingleFolding.fold(text, []) == nil)
             #expect(SingleFolding.fold(text, both) == nil)
         }
-        // These come to two.
+        // These characters fold to two.
         for text in ["\u{130}", "\u{1FB3}"] {
             #expect(SingleFolding.fold(text, .ignoringCase) == nil)
         }

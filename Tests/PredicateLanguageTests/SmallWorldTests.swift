@@ -43,11 +43,11 @@ import Testing
         }
     }
 
-    /// The simple parts of which deeper ones are made: comparisons, their contraries, constants.
+    /// The simple parts of deeper predicates: comparisons, their negations, and constants.
     private static let parts: [Node] =
         comparisons + comparisons.map { .not($0) } + [.constant(true), .constant(false)]
 
-    /// The worlds: both fields missing or with any value.
+    /// All small records: both fields missing, or with any value.
     private static let records: [RecordFields] = (values + [.list([.integer(1)])]).flatMap { x in
         values.map { y in ["x": x, "y": y] }
     }
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// A part as the Swift builder writes it.
+    /// Returns a part as it is written with the Swift builder.
     private static func built(_ node: Node) -> PredicateCondition {
         switch node {
         case .constant(let isTrue): return isTrue ? .always : .never
@@ -155,7 +155,8 @@ import Testing
                     let isEither =
                         either.evaluate(on: record)
                         == (first == .false ? Self.contrary(second) : first)
-                    // An expectation for each of some ten thousand cases would cost more than they.
+                    // One expectation for each of some ten thousand cases would take longer than
+                    // the cases themselves.
                     if !isBoth || !isEither { Issue.record("\(left) with \(right) on \(record)") }
                 }
             }

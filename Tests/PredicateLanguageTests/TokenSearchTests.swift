@@ -4,7 +4,7 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// Words are the same whether a text is of ASCII alone, which is read byte by byte, or not.
+/// A text has the same words whether it is pure ASCII, which is read byte by byte, or not.
 @Suite struct TokenSearchTests {
     private static let signs = [
         "a", "B", "z", "Z", "0", "9", "_", "-", " ", ".", "'", "@", "[", "`", "{", "/", ":", "\n",

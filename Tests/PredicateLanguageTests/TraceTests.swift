@@ -4,7 +4,7 @@ import Testing
 
 @testable import PredicateLanguage
 
-/// What a trace shows of values that are long.
+/// How a trace shows long values.
 @Suite struct TraceTests {
     private static let long: [FieldValue] = {
         let numbers = (0..<50_000).map { FieldValue.integer(Int64($0)) }

@@ -3,14 +3,14 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// Sets and dictionaries are judged alike in every process, though the standard library goes
-/// through them in another order in each.
+/// Sets and dictionaries must be judged alike in every process, although the standard library
+/// iterates over them in another order in each.
 @Suite struct UnorderedTests {
     private static let elements: [FieldValue] = [
         .integer(7), .string("x"), .timestamp(Timestamp(seconds: 1)), .bool(true), .double(2.5),
         .list([.integer(1)]), .list([.integer(2)]), .null,
     ]
-    /// Of another capacity, what has the same elements goes through them in another order.
+    /// Capacities that give sets of equal elements different orders.
     private static let capacities = [0, 20, 100, 1000, 5000, 20_000]
 
     private static func sets(_ elements: [FieldValue]) -> [FieldValue] {
@@ -77,7 +77,7 @@ import Testing
         return Set(records.map { predicate.evaluate(on: $0) })
     }
 
-    /// Numbers whose sum hangs on their order, and one that it is near.
+    /// Numbers whose sum depends on their order, and one number near that sum.
     private static let uneven: [FieldValue] = [
         .double(1e16), .double(1), .double(-1e16), .double(3.5), .integer(2), .double(0.1),
         .double(0.7), .double(-0.3), .double(1e15), .double(-1e15), .double(2.25),
@@ -113,7 +113,8 @@ import Testing
             for element in many { set.insert(element) }
             return ["s": FieldValue.set(set)]
         }
-        // Integers first, then the least first; the sum is among the bounds, so that a bit decides.
+        // The elements are added in this order: integers first, then ascending. The sum is one of
+        // the bounds, so a difference of one bit would show.
         let sum = many.map(\.asDouble).sorted().reduce(2) { $1 == 2 ? $0 : $0 + $1 }
         for bound in [sum.nextDown, sum, sum.nextUp] {
             let text = "s.@sum >= \(bound)"

@@ -16,7 +16,7 @@ struct CanonicalDialectTests {
         let text = predicate.canonicalText
         do {
             let again = try RecordPredicate(format: text)
-            // NaN equals nothing, itself included.
+            // NaN is not equal to itself.
             #expect(again == predicate || text.contains("nan"), "\(text)")
             #expect(again.canonicalText == text)
         } catch {

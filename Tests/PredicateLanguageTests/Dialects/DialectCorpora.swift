@@ -6,7 +6,7 @@ import Testing
 enum DialectCorpora {
     static let folder = ProcessInfo.processInfo.environment["BELFRY_CORPORA"]
 
-    /// Why tests of the corpora are skipped.
+    /// The reason why tests of the corpora are skipped.
     static let hint: Comment = "set BELFRY_CORPORA to the folder of the corpora"
 
     /// One line of a corpus.

@@ -141,6 +141,6 @@ struct FirebaseCorpusTests {
         }
     }
 
-    /// What the typed interface of ``FirebaseQuery`` cannot even say.
+    /// An error: the case cannot be expressed in the typed interface of ``FirebaseQuery``.
     private struct Misfit: Error {}
 }

@@ -40,7 +40,7 @@ struct MinappCorpusTests {
         return types[type].map { RecordSchema(["f": RecordSchema.Field($0)]) }
     }
 
-    /// Numbers by value: `0` and `0.0` are one number to JSON.
+    /// Returns the JSON with all numbers as doubles, because `0` and `0.0` are one number in JSON.
     private static func plain(_ json: JSONValue) -> JSONValue {
         switch json {
         case .integer(let number): .number(Double(number))

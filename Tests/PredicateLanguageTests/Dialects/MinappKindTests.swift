@@ -3,8 +3,8 @@ import RegularExpressions
 import RelayModel
 import Testing
 
-/// What Minapp's conditions, which have texts, numbers and booleans only, say of fields of other
-/// kinds.
+/// Minapp's conditions on fields of other kinds; the conditions themselves have only texts,
+/// numbers and booleans.
 @Suite struct MinappKindTests {
     private static let uuid = "8f3c9a10-0000-4000-8000-0123456789ab"
     private static let objectID = "64b7f1c2a1b2c3d4e5f60718"

@@ -71,7 +71,7 @@ struct OrderAndConditionTests {
                     try? isStart
                     ? query.starting(at: value, key: key, isIncluded: isIncluded)
                     : query.ending(at: value, key: key, isIncluded: isIncluded)
-                // Two bounds of two kinds are refused under Wilddog's rules.
+                // Wilddog's rules refuse two bounds of different kinds.
                 query = bounded ?? query
             }
             let prepared = try PreparedPredicate(query.predicate)

@@ -76,7 +76,7 @@ struct PredicateBuilderTests {
         #expect(try RecordPredicate(format: text) == built)
     }
 
-    /// Six comparators over two fields and three values.
+    /// All comparisons with six comparators over two fields and three values.
     private static let comparisons: [(PredicateCondition, String)] = {
         var comparisons: [(PredicateCondition, String)] = []
         let record = RecordFieldReference.record

@@ -226,7 +226,7 @@ struct RealmQueryTests {
                 holders.append(query)
             }
         }
-        // Of the square to the south-west it is not, as in Realm's own tests.
+        // The corner is not in the square to its south-west, as in Realm's own tests.
         #expect(holders.count == 1 && holders.first?.contains("{[0, 0]") == false)
     }
 
