@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// Nobody's text takes the square of its length.
+/// Long runs of combining marks are refused, because comparing them takes quadratic time.
 @Suite struct CombiningMarksTests {
     private static func marks(_ count: Int) -> String {
         String(repeating: "\u{323}\u{301}", count: count / 2)
@@ -15,7 +15,7 @@ import Testing
         #expect(!("a" + Self.marks(64)).hasEndlessMarks)
         #expect(("a" + Self.marks(66)).hasEndlessMarks)
         #expect((Self.marks(66) + "a").hasEndlessMarks)
-        // Their own class is none, and those of their parts are 129, 130 and 132.
+        // These marks have class 0, but their decompositions have the classes 129, 130 and 132.
         #expect(String(repeating: "\u{F73}", count: 65).hasEndlessMarks)
         #expect(String(repeating: "\u{344}", count: 65).hasEndlessMarks)
         #expect(!String(repeating: "語한我 и λ", count: 100).hasEndlessMarks)
@@ -34,7 +34,7 @@ import Testing
                 #expect(error?.reason == "a string has more than 64 combining marks in a row")
             }
         }
-        // What was let in before can still be read.
+        // A text that was stored before the rule existed can still be read.
         #expect((try? JSONValue(stored: "[\"\(Self.marks(66))\"]")) != nil)
     }
 }

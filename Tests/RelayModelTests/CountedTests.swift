@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// What is counted, as people are told.
+/// Counted things in messages to people.
 @Suite struct CountedTests {
     @Test func `one is told as one`() {
         #expect(Counted.text(1, "problem") == "1 problem")

@@ -31,7 +31,7 @@ import Testing
         #expect(Timestamp(iso8601: text) == nil)
     }
 
-    /// Minapp's clients write seconds and offset always; a text without them is a text.
+    /// Minapp's clients always write seconds and an offset; a text without them is not a date.
     @Test(arguments: [
         ("2018-09-01T18:31:02.631000+08:00", 1_535_797_862, 631_000_000),
         ("2018-09-01 10:31:02Z", 1_535_797_862, 0), ("2018-09-01T18:31:02+0800", 1_535_797_862, 0),
@@ -52,7 +52,8 @@ import Testing
         #expect(Timestamp(iso8601: text, with: [.seconds, .offset]) == nil)
     }
 
-    /// Values of `date -u -d @N`, and of the proleptic Gregorian calendar beyond.
+    /// Expected values from `date -u -d @N`, and beyond its range from the proleptic Gregorian
+    /// calendar.
     @Test(
         arguments: [
             (0, "1970-01-01T00:00:00Z"), (-1, "1969-12-31T23:59:59Z"),
@@ -66,7 +67,7 @@ import Testing
         ] as [(Int64, String)])
     func `moments read as ISO 8601`(seconds: Int64, text: String) {
         #expect(Timestamp(seconds: seconds).iso8601Seconds == text)
-        // Parts of a second are left out, not rounded.
+        // Fractions of a second are truncated, not rounded.
         let late = Timestamp(seconds: seconds, nanoseconds: 999_999_999)
         #expect(late.iso8601Seconds == text)
         #expect(late.iso8601 == text.dropLast() + ".999Z")
@@ -78,7 +79,7 @@ import Testing
         #expect(Timestamp.latest.iso8601Seconds == "+292277026596-12-04T15:30:07Z")
     }
 
-    /// Each day of four centuries and of those around the ends of eras, both ways.
+    /// Converts each day of some five thousand years to a date and back.
     @Test func `days and dates go both ways`() {
         var last = CivilDate(daysSince1970: -900_000)
         for days in Int64(-899_999)...900_000 {

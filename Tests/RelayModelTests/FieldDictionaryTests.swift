@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// One reader for records, conditions and change sources: what each type takes.
+/// One reader of dictionaries serves records, conditions and change sources.
 @Suite struct FieldDictionaryTests {
     typealias Element = SchemaFieldType.Element
 
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    /// What a dictionary is answered as comes back as that dictionary.
+    /// A dictionary that the relay writes in an answer reads back as the same dictionary.
     @Test(
         arguments: [
             ["$ref": .string("orders"), "$id": .integer(7)], ["$x": .map(["$y": .bool(true)])],

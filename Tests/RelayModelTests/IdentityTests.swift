@@ -13,7 +13,7 @@ import Testing
         #expect(composed != decomposed)
         #expect(Set([composed, decomposed, composed]).count == 2)
         #expect([composed: 1, decomposed: 2][composed] == 1)
-        // So do zones, and what stands in them.
+        // Zones with different spellings are different too, and so are their records.
         let zones = try ["Ren\u{E9}e", "Rene\u{301}e"].map { try #require(ZoneID(zoneName: $0)) }
         #expect(zones[0] != zones[1])
         #expect(Set(zones + zones).count == 2)
@@ -24,8 +24,9 @@ import Testing
         #expect(RecordOrder.places(records[1], records[0]) == .before)
     }
 
-    /// Of forty letters in two spellings there are a million million names, which a dictionary must
-    /// not have in one place.
+    /// Forty letters in two spellings each make a million million names.
+    ///
+    /// They must not all have one hash in a dictionary.
     @Test func `spellings of one name have hashes of their own`() throws {
         func hash(_ value: some Hashable) -> Int {
             var hasher = Hasher()
@@ -39,7 +40,7 @@ import Testing
         #expect(hash(zones[0]) != hash(zones[1]))
         let records = try texts.map { RecordID(recordName: try #require(RecordName(rawValue: $0))) }
         #expect(hash(records[0]) != hash(records[1]))
-        // What is equal has one hash, wherever its bytes lie.
+        // Equal names have equal hashes, wherever their bytes are stored.
         for text in texts + ["plain"] {
             let one = try #require(UserID(rawValue: text))
             let copy = String(decoding: Array(text.utf8), as: UTF8.self)

@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// What reading `text` gives: the value printed again, or the error.
+/// Parses `text`, and returns the value printed again, or the error.
 private func outcome(_ text: String) -> String {
     do {
         return try JSONValue(parsing: text).text
@@ -118,7 +118,7 @@ private func outcome(_ text: String) -> String {
         var object = former
         object.take(["b", "c", "x"], from: ["c": 7, "a": 9])
         #expect(JSONValue.object(object).text == #"{"a":1,"c":7}"#)
-        // Each member with each would be some thousand millions.
+        // Comparing each member with each other one would take some thousand million comparisons.
         let many = (0..<50_000).map { (name: "m\($0)", value: JSONValue.integer(Int64($0))) }
         let whole = JSONObject().overlaid(by: many)
         #expect(whole.members.count == many.count)

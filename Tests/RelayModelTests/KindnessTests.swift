@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// What holds pushes back, as clients write it, and when quiet hours end.
+/// The settings that hold pushes back, as clients write them, and the ends of quiet hours.
 @Suite struct KindnessTests {
     private static func read(_ json: JSONObject) throws -> SubscriptionKindness {
         try SubscriptionKindness(try JSONReader(.object(json), path: "subscription"))
@@ -158,7 +158,8 @@ import Testing
         #expect(try DeviceKindness(storedForm: .object(form)) == kindness)
     }
 
-    /// Moments of a device one hour ahead of UTC.
+    /// Returns the end of the hours at a moment, for a device whose clock is one hour ahead of
+    /// UTC.
     private static func end(_ hours: QuietHours, at text: String) -> String? {
         Timestamp(iso8601: text).flatMap { hours.end(at: $0) { _ in 3600 } }?.iso8601Seconds
     }

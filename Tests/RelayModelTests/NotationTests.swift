@@ -3,7 +3,7 @@ import RelayTestKit
 import Testing
 
 @Suite struct NotationTests {
-    /// Each written form, and the form in which it is written again.
+    /// Each notation that is read, and the notation in which the value is written again.
     @Test(arguments: [
         ("null", "null"), ("true", "true"), ("5", "5"), ("1.5", "1.5"), ("\"x\"", "\"x\""),
         (#"{"$date":1700000000}"#, #"{"$ts":[1700000000,0]}"#),
@@ -63,14 +63,14 @@ import Testing
     }
 }
 
-/// What the notation of values costs.
+/// The time that writing the notation takes.
 @Suite struct NotationCostTests {
     @Test func `a set is written nearly as fast as a list`() {
         let values = (0..<60_000).map { FieldValue.integer(Int64($0)) }
         func time(_ value: FieldValue) -> Duration {
             (0..<7).map { _ in Duration.processorTime { _ = value.notation.utf8 } }.min() ?? .zero
         }
-        // It was thirty times as long: both texts were written at each comparison.
+        // The factor was thirty when both texts were written again at each comparison.
         #expect(time(.set(Set(values))) < time(.list(values)) * 12)
     }
 }

@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// Lines of a log that say the same again and again.
+/// Repeated log lines of the same kind.
 @Suite struct QuietLinesTests {
     @Test func `of each kind one is written in a while, and the others are counted`() {
         var lines = QuietLines<String>(pause: .seconds(10))

@@ -1,10 +1,10 @@
 import RelayModel
 import Testing
 
-/// Lists of readers, which may be long, and whose names are bytes.
+/// Lists of readers may be long, and their names are compared by bytes.
 @Suite struct ReaderNamesTests {
     @Test func `readers who are in both lists are found by their bytes`() {
-        // Each with each would be some thousand millions.
+        // Comparing each name with each other one would take some thousand million comparisons.
         let many = (0..<50_000).map { "a\($0)" }
         let others = (49_998..<100_000).map { "a\($0)" }
         #expect(RecordChange.common(many, others) == ["a49998", "a49999"])

@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// The laws of the order by which records are sorted.
+/// The laws of the order in which records are sorted.
 @Suite struct RecordOrderTests {
     private static let values: [FieldValue] = [
         .null, .bool(false), .bool(true), .integer(0), .integer(-1), .integer(.max),

@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// Texts in a line that people paste into a shell.
+/// Quoting of texts in command lines that people paste into a shell.
 @Suite struct ShellWordTests {
     @Test(arguments: [
         ("", "''"), ("a b", "'a b'"), ("it's", #"'it'\''s'"#),

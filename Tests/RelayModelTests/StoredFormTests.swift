@@ -2,7 +2,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What is written today is what was ever written, and every reader reads it.
+/// The stored forms never change, and every reader reads all of them.
 @Suite struct StoredFormTests {
     @Test func `the writers write what the golden file says`() throws {
         var texts = try GoldenForms.changes.mapValues { try $0.storedText() }
@@ -27,7 +27,8 @@ import Testing
         }
         let owner = Sample.owner("ann")
         var bodies = SubscriptionBodies()
-        // Twice: the second time, what is like another is not read as a whole.
+        // The second round reads bodies whose parts are known from the first, without parsing them
+        // whole.
         for _ in 0..<2 {
             for (name, subscription) in GoldenForms.subscriptions {
                 let text = try #require(texts[name])

@@ -2,14 +2,14 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Bodies read one after the other give what each gives when it is read alone.
+/// Reading bodies one after another gives the same as reading each alone.
 @Suite struct SubscriptionBodiesTests {
     private static let owner = SubscriptionOwner(
         container: Fixtures.container, database: .private, user: Fixtures.identifier("bob"))
 
     private func check(_ texts: [String], of owner: SubscriptionOwner = Self.owner) throws {
         var bodies = SubscriptionBodies()
-        // Twice, so that every shape is known the second time.
+        // Twice, so that in the second round every shape is known.
         for text in texts + texts {
             let alone = try Subscription(stored: try JSONValue(parsing: text), of: owner)
             let read = try bodies.subscription(text, of: owner)

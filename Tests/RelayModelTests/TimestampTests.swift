@@ -78,7 +78,7 @@ import Testing
     ) {
         let duration = moment.duration(since: earlier)
         #expect(duration == expected)
-        // Taking it apart is what would fail beyond the range.
+        // Splitting a duration into components traps if it is beyond the range.
         #expect(duration.components.seconds == expected.components.seconds)
     }
 

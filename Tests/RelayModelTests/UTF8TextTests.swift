@@ -5,7 +5,7 @@ import Testing
 @Suite struct UTF8TextTests {
     @Test func `bytes are a text where the standard library finds one`() {
         var random = SeededGenerator(seed: 8)
-        // Whole letters of one to four bytes, and parts of such.
+        // Complete characters of one to four bytes, and parts of characters.
         let pieces: [[UInt8]] = [
             [0x00], [0x41], [0x7F], [0xC3, 0xA9], [0xE8, 0xAA, 0x9E], [0xF0, 0x9F, 0x91, 0x8D],
             [0x80], [0xC0, 0x80], [0xE8, 0xAA], [0xED, 0xA0, 0x80], [0xEF, 0xBF, 0xBD], [0xFF],

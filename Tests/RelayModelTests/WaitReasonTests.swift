@@ -1,7 +1,7 @@
 import RelayModel
 import Testing
 
-/// Reasons to wait lie in rows as words, which stay as they are.
+/// The words in which reasons to wait are stored must not change.
 @Suite struct WaitReasonTests {
     static let words: [(String, WaitReason)] = [
         ("no answer yet", .noAnswerYet),
