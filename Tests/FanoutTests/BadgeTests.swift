@@ -6,7 +6,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What an application says of its icon counts from its place in the log on.
+/// A badge that an application sets counts from its place in the log on.
 @Suite struct BadgeTests {
     private static let settings = ContainerSettings(
         key: Fixtures.container, topics: ["com.example.Art"])
@@ -18,7 +18,7 @@ import Testing
             at: Fixtures.moment)
     }
 
-    /// All that is handed over from the beginning of a log.
+    /// Returns everything that a follower hands over from the beginning of a log.
     private func handedOver(by store: RelayStore) async throws -> [OwedBatch] {
         try await store.handedOver { take in
             Follower(

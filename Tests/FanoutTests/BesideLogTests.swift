@@ -8,7 +8,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// Judges what it has when it is told to, and waits for that.
+/// A judge that runs its open jobs only when the follower waits.
 private final class ToldJudge: SideJudge {
     private struct State {
         var open: [JudgingJob] = []
@@ -17,12 +17,12 @@ private final class ToldJudge: SideJudge {
     }
 
     private let state = Mutex(State())
-    /// Whether whoever waits has what is open judged.
+    /// Whether a wait runs the open jobs.
     private let yields: Bool
 
     init(yields: Bool = true) { self.yields = yields }
 
-    /// The most jobs that were there at once.
+    /// The greatest number of jobs that were open at once.
     var most: Int { state.withLock { $0.most } }
 
     func judge(_ job: JudgingJob) {
@@ -46,17 +46,17 @@ private final class ToldJudge: SideJudge {
             defer { state.open = [] }
             return state.open
         }
-        // In the order in which nobody asked.
+        // Runs the jobs in an order that the follower does not expect.
         for job in jobs.reversed() { job.run(again: {}) }
         state.withLock { $0.judged += jobs.reversed() }
     }
 }
 
-/// Changes with dear conditions are judged beside the log, and what they owe is the same.
+/// A change with dear conditions is judged beside the log, and owes the same as in the log's turn.
 @Suite struct BesideLogTests {
     private struct Finished: Error {}
 
-    /// What was handed over, in its order.
+    /// Records the batches that a follower hands over, in order.
     private actor Taker {
         private(set) var batches: [OwedBatch] = []
         private let head: LogPosition
@@ -139,7 +139,7 @@ private final class ToldJudge: SideJudge {
         return await taker.batches
     }
 
-    /// What is owed by which subscription for which change, whether by ranges or not.
+    /// Returns what each subscription owes for each change, directly or by ranges.
     private static func owed(_ batches: [OwedBatch]) -> Set<String> {
         let direct = batches.flatMap(\.deliveries).map {
             "\($0.delivery.ordinal.position) \($0.subscriptionSerial)"
@@ -159,7 +159,7 @@ private final class ToldJudge: SideJudge {
         try await Self.post("b1", of: Self.loud, heavy: true, to: store)
         try await Self.post("a2", of: Fixtures.container, to: store)
         let first = try await store.head()
-        // After it, and before the next: the subscription is another one.
+        // The subscription is replaced after that change, and again before the next one.
         try await Self.edit(.delete(Fixtures.identifier("dear")), of: Self.loud, in: store)
         try await Self.post("b2", of: Self.loud, heavy: true, to: store)
         var again = Fixtures.subscription("again", where: Self.dear, in: Self.loud)
@@ -176,21 +176,22 @@ private final class ToldJudge: SideJudge {
         #expect(Self.owed(beside) == Self.owed(alone))
         #expect(Self.owed(alone).count == 5)
 
-        // Nothing of the loud container was made up before all of the other's was handed over.
+        // Every delivery of the other container is handed over before any change of the loud one
+        // is made up.
         let places = beside.indices
         let last = try #require(places.last { !beside[$0].deliveries.isEmpty })
         let made = try #require(places.first { beside[$0].madeUp != nil })
         #expect(last < made)
-        // While the first is judged, the log is followed of all but its container.
+        // While the first change is judged, the log is followed for all containers but its own.
         let dear = LogPosition(first.rawValue - 1)
         #expect(beside.first { $0.putsOff }?.behind == [Self.loud: dear])
         #expect(beside.last?.behind == [:])
-        // The others of the container wait, each for the one before it.
+        // The later changes of the container wait, each for the one before it.
         #expect(judge.most == 1)
         await store.close()
     }
 
-    /// The place of the registration is handed over before it is worked.
+    /// The position of the registration is handed over before the registration is worked.
     @Test func `a badge of a registration that waited goes with what it waited for`()
         async throws
     {

@@ -7,7 +7,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// What a follower tells of the changes that it judges.
+/// The events that a follower reports of the changes that it judges.
 @Suite struct ChangeWatchTests {
     private struct Finished: Error {}
 
@@ -20,7 +20,9 @@ import Testing
     }
 
     /// Follows a log with a phone and a tablet of alice, a subscription of hers to the year 1907,
-    /// and changes; what is told and what is handed over, in order.
+    /// and changes.
+    ///
+    /// Returns the reported events and the deliveries, in order.
     private func follow(isOn: Bool = true, once: Bool = false) async throws -> [String] {
         let store = try TemporaryStore().open()
         let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])

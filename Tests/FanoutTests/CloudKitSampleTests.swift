@@ -4,12 +4,12 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// Pushes in the shapes that have been seen on CloudKit's wire: the same dictionaries, key for key,
-/// with the names of the samples.
+/// Pushes have the shapes that were seen from CloudKit: the same dictionaries, key for key, with
+/// the names of the samples.
 ///
 /// `docs/cloudkit-compatibility-notifications.md` has the table.
 @Suite struct CloudKitSampleTests {
-    /// A push as a sample has it, and what makes ours.
+    /// A sample of a push, and the values that make ours.
     struct Sample: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let container: String
@@ -120,8 +120,10 @@ import Testing
             ]),
     ]
 
-    /// The visible sample: by APNs its alert is a bare string, by the courier a dictionary, because
-    /// CloudKit JS reads no other.
+    /// A visible push.
+    ///
+    /// By APNs its alert is a bare string. By the courier it is a dictionary, because CloudKit JS
+    /// reads nothing else.
     private static func familyKit(_ gateway: GatewayKind, alert: JSONValue) -> Sample {
         Sample(
             testDescription: "a visible push of the private database by \(gateway.rawValue)",

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Fanout
 
-/// Which comparisons of a condition decided, and where they stand in it.
+/// The comparisons that decided a condition, and their places in its text.
 @Suite struct ConditionDecisionTests {
-    /// A condition, a record, and the texts of what decided.
+    /// A condition, a record, and the texts of the comparisons that decided.
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String { "\(condition) on \(fields)" }
         let condition: String

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Fanout
 
-/// What a condition adds to the accounts in the place of another one.
+/// The growth of the accounts when a condition replaces another one.
 @Suite struct ConditionLedgerTests {
     private static let type: RecordType = Fixtures.identifier("Artwork")
     private static let alice: UserID = Fixtures.identifier("alice")
@@ -34,9 +34,9 @@ import Testing
         let (former, other) = (Self.weight(3, 1), Self.weight(5, 3))
         Self.expect(other, insteadOf: .none, own: 5, all: 5, in: ledger)
         Self.expect(other, insteadOf: former, own: 2, all: 2, in: ledger)
-        // An equal one is there.
+        // An equal condition is already in the account of all.
         Self.expect(Self.weight(2, 2), insteadOf: former, own: -1, all: 0, in: ledger)
-        // What others have too is not freed for all.
+        // Replacing a condition that others have too frees nothing in the account of all.
         ledger.add(former, of: Self.bob, on: Self.type)
         Self.expect(other, insteadOf: former, own: 2, all: 5, in: ledger)
     }
@@ -44,10 +44,11 @@ import Testing
     @Test func `no more is freed than was entered`() {
         let ledger = ConditionLedger()
         ledger.add(Self.weight(1, 1), of: Self.alice, on: Self.type)
-        // Many others stand by now where it stands.
+        // The condition was entered with weight 1, but would weigh 300 now that many others stand
+        // beside it.
         let heavy = Self.weight(300, 3)
         Self.expect(heavy, insteadOf: Self.weight(300, 1), own: 299, all: 299, in: ledger)
-        // That one is in no account yet.
+        // This condition is in no account yet.
         Self.expect(heavy, insteadOf: Self.weight(300, 2), own: 300, all: 300, in: ledger)
     }
 }

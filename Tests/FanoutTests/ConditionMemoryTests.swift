@@ -6,7 +6,7 @@ import Testing
 
 @testable import Fanout
 
-/// What conditions take in memory that take much is known of each user, and of all.
+/// The memory of large conditions is accounted for each user and for all users.
 @Suite struct ConditionMemoryTests {
     private static func heavy(_ name: String, _ count: Int = 100) -> String {
         (0..<count).map { "title LIKE[c] '\(name)\($0)'" }.joined(separator: " OR ")
@@ -55,7 +55,7 @@ import Testing
         #expect(copy.costs.memory == 0)
     }
 
-    /// It is filed once more, to be judged on the record before.
+    /// The condition is filed a second time, to be judged on the record before the change.
     @Test func `what asks for the record before takes twice as much`() throws {
         var (once, twice) = (Self.state(), Self.state())
         try once.insert(Self.version(1, of: "alice", where: Self.heavy("a")))
@@ -73,7 +73,7 @@ import Testing
             return ConditionsUnderWay.Entry(
                 subscription, PredicateCost(cost, of: indexed.predicate))
         }
-        // What is found by a value, and is small, weighs nothing.
+        // A small condition that is found by a key weighs nothing.
         let key = "title == 'a title of its own'"
         #expect(try entry("a", key) == nil)
         let condition = "\(key) AND (\(Self.heavy("a")))"

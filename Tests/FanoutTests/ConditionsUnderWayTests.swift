@@ -5,7 +5,7 @@ import Testing
 
 @testable import Fanout
 
-/// What conditions weigh that are being saved counts until the follower has them, and no longer.
+/// Conditions that are being saved count until the follower has entered them, and no longer.
 @Suite struct ConditionsUnderWayTests {
     private let underWay = ConditionsUnderWay()
 
@@ -33,7 +33,7 @@ import Testing
             entry, savedAt: position.map { LogPosition($0) }, in: Fixtures.container)
     }
 
-    /// What all of it weighs for whoever saves it.
+    /// The comparisons per change of all entries, as alice's account has them.
     private var weight: Double {
         underWay.costs(of: Fixtures.container)?.comparisonsPerChange(
             of: Fixtures.identifier("Artwork"), by: Fixtures.identifier("alice")) ?? 0

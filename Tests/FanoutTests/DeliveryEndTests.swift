@@ -3,7 +3,7 @@ import Testing
 
 @testable import Fanout
 
-/// How the end of a delivery is said to people.
+/// The sentences in which the end of a delivery is explained to people.
 @Suite struct DeliveryEndTests {
     @Test(
         arguments: [

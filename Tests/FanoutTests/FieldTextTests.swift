@@ -13,7 +13,7 @@ import Testing
         #expect(FieldText.digits(of: number) == text)
     }
 
-    /// Initial consonants of Hangul join each other to one letter, however many they are.
+    /// Initial Hangul consonants join to one grapheme, however many there are.
     @Test func `what a condition asks for is told by its beginning, be it one letter`() {
         let letter = String(repeating: "\u{1100}", count: 10_000)
         let long = FailedComparison(asked: "t == '\(letter)'", .noRecord).text

@@ -7,14 +7,14 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// Nobody's condition keeps the changes of others waiting.
+/// A condition with a great cost does not delay the changes of others.
 @Suite struct FollowerBudgetTests {
     private let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
     private let settings = ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"])
     private static let dear = "SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > 0"
 
-    /// 1 device, 2 and 3 subscriptions.
+    /// Makes a store whose log has a device at position 1 and subscriptions at 2 and 3.
     private func store() async throws -> RelayStore {
         let store = try TemporaryStore().open()
         try await store.save(settings, at: Fixtures.moment)
@@ -41,7 +41,7 @@ import Testing
             source: Fixtures.identifier("test"), at: Fixtures.moment)
     }
 
-    /// Follows the log to its head; says which changes were delivered.
+    /// Follows the log to its head; returns the positions of the changes that were delivered.
     private func follow(
         _ store: RelayStore, mostSteps: Int = 100_000, pulse: FollowerPulse? = nil
     ) async throws -> [String] {
@@ -66,7 +66,7 @@ import Testing
         try await post(6, heavy: false, to: store)
         #expect(try await follow(store) == ["4", "6"])
         #expect(try await store.positionsSetAside(after: .start) == [LogPosition(5)])
-        // A restart comes to the same result, without judging the change again.
+        // A restart has the same result without judging the change again.
         #expect(try await follow(store, mostSteps: .max) == ["4", "6"])
         #expect(try await store.disabledSubscriptions(of: owner) == [])
         await store.close()
@@ -78,7 +78,7 @@ import Testing
         let store = try await store()
         for number in 4...6 { try await post(number, heavy: true, to: store) }
         #expect(try await follow(store) == [])
-        // The entry that ended it stands at position 7.
+        // The subscription was ended by the entry at position 7.
         let disabled = try #require(try await store.disabledSubscriptions(of: owner).first)
         #expect(disabled.version.subscription.id.rawValue == "dear")
         #expect(disabled.position == LogPosition(7))

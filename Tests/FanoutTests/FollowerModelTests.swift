@@ -6,13 +6,13 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What a change owes, computed plainly from the edits before it.
+/// A plain model of what a change owes, computed from the edits before it.
 struct PlainRegistry {
     var subscriptions: [UInt64: Subscription] = [:]
     var devices: [UInt64: Device] = [:]
     var claimed: Set<UInt64> = []
 
-    /// The subscription and device of each delivery of a change, in order.
+    /// Returns the subscription and device of each delivery of a change, in order.
     mutating func deliveries(of change: RecordChange) -> [Owed] {
         var owed: [Owed] = []
         var silent: Set<UInt64> = []
@@ -52,7 +52,7 @@ struct Owed: Hashable {
     let device: UInt64
 }
 
-/// What the log says, and what it owes.
+/// A random log, and what the model says that it owes.
 struct World {
     var plain = PlainRegistry()
     var expected: [LogPosition: [Owed]] = [:]
@@ -71,7 +71,7 @@ struct World {
         return "\(prefix)\(nameCount)"
     }
 
-    /// Fills the log at random.
+    /// Fills the log with random entries.
     mutating func fill(entries count: Int) async throws {
         try await store.save(
             ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
@@ -89,7 +89,7 @@ struct World {
 
     private mutating func register() async throws {
         let owner = users.randomElement(using: &generator) ?? "alice"
-        // A small choice of tokens, so that they change hands.
+        // There are few tokens, so that they change hands.
         let token = Int.random(in: 1...6, using: &generator)
         let device = Fixtures.device(name("device"), of: owner, token: token)
         let version = try await store.register(device, at: Fixtures.moment)
@@ -154,7 +154,7 @@ struct World {
     }
 }
 
-/// Collects what a follower hands over until it has come to the head.
+/// Collects what a follower hands over until it has reached the head.
 actor Collector {
     struct Finished: Error {}
 
@@ -169,7 +169,7 @@ actor Collector {
 
     func take(_ batch: OwedBatch) throws {
         deliveries += batch.deliveries
-        // A batch tells of no entry that it does not finish.
+        // A batch has firings only of entries that it finishes.
         #expect(batch.firings.allSatisfy { $0.position <= batch.finished ?? .start })
         firings += batch.firings
         if let position = batch.finished { finished.append(position) }
@@ -177,7 +177,7 @@ actor Collector {
     }
 }
 
-/// The follower against a plain model, over a real store.
+/// Compares the follower with a plain model, over a real store.
 @Suite struct FollowerModelTests {
     private func follow(
         _ store: RelayStore, from mark: ProgressMark, head: LogPosition
@@ -206,7 +206,7 @@ actor Collector {
         let head = try await store.head()
         let (all, firings) = try await follow(store, from: .start, head: head)
 
-        // What is active at a position is exact, and in order.
+        // The deliveries are exact for each position, and in order.
         let expected = world.expected.sorted { $0.key < $1.key }.flatMap { position, owed in
             owed.enumerated().map { offset, owed in
                 Place(position: position, offset: UInt32(offset), owed: owed)
@@ -214,7 +214,7 @@ actor Collector {
         }
         #expect(all.map(Place.init) == expected)
         #expect(!expected.isEmpty)
-        // What fired is told once, with those that reached nobody.
+        // Each firing is reported once, also if it reached nobody.
         let told = firings.flatMap { note in
             note.fired.map { Told(position: note.position, serial: $0) }
         }
@@ -229,7 +229,7 @@ actor Collector {
             })
         #expect(Set(told).subtracting(unreached) == reached)
 
-        // A crash after each delivery, with what the progress then holds.
+        // Crashes after each delivery, and starts again from the progress at that point.
         var mark = ProgressMark.start
         for (index, passed) in all.enumerated() {
             let ordinal = passed.delivery.ordinal

@@ -7,7 +7,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// A store's log of which one entry cannot be read.
+/// A store's log in which one entry cannot be read.
 private final class ScratchedLog: ShardLog {
     private let store: RelayStore
     private let scratch: UnreadableEntry
@@ -44,9 +44,9 @@ private final class ScratchedLog: ShardLog {
     }
 }
 
-/// What cannot be read stops nobody else, and is never passed over in silence.
+/// An unreadable entry delays nothing else, and is never skipped silently.
 @Suite struct FollowerQuarantineTests {
-    /// Follows a log with this many changes between edits, one entry of which cannot be read.
+    /// Follows a log of edits and changes in which one entry cannot be read.
     private func follow(
         scratched position: UInt64, isChange: Bool
     ) async throws -> (records: [String], quarantined: [UnreadableEntry]) {
@@ -63,7 +63,7 @@ private final class ScratchedLog: ShardLog {
                 container: Fixtures.container, database: .public,
                 user: Fixtures.identifier("alice")), atomicity: .independent, at: Fixtures.moment)
         for number in 2...4 { try await post(number, to: store) }
-        // 1 device, 2 change, 3 subscription, 4 to 6 changes.
+        // The log has a device at 1, a change at 2, a subscription at 3, and changes at 4 to 6.
         let scratch = UnreadableEntry(
             position: LogPosition(position), isChange: isChange, reason: "scratched")
         let log = ScratchedLog(store, scratch: scratch)

@@ -6,12 +6,14 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Nobody's push waits for all that was read together with its change, unless nobody else is there.
+/// A push does not wait for all changes that were read together with its own, unless its container
+/// is alone.
 @Suite struct HandOverTests {
     private static let other = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
 
-    /// Fires one subscription by each of 100 changes of one container; of another there is one.
+    /// Follows a hundred changes of one container that each fire a subscription, and one of
+    /// another container if asked; returns the sizes of the batches.
     private func sizes(besideOthers: Bool) async throws -> [Int] {
         let store = try TemporaryStore().open()
         let settings = [Fixtures.container, Self.other].map {

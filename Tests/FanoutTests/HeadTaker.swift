@@ -3,9 +3,9 @@ import RelayModel
 import Storage
 import StorageSQL
 
-/// Takes what a follower hands over until it has come to the head of the log.
+/// Collects what a follower hands over until it has reached the head of the log.
 actor HeadTaker {
-    /// Ends a follower, which would wait at the head.
+    /// Thrown to end a follower, which would otherwise wait at the head.
     struct Finished: Error {}
 
     private let head: LogPosition
@@ -22,7 +22,7 @@ actor HeadTaker {
 }
 
 extension RelayStore {
-    /// What the follower that `make` makes hands over from the beginning of the log to its head.
+    /// Returns what the follower of `make` hands over from the beginning of the log to its head.
     func handedOver(
         by make: (_ take: @escaping Follower.Taker) -> Follower
     ) async throws -> [OwedBatch] {
@@ -37,7 +37,7 @@ extension RelayStore {
 }
 
 extension OwedBatch {
-    /// The positions of the changes by which its deliveries are owed, in order, one for each.
+    /// The positions of the changes that owe the deliveries, in order, one for each delivery.
     var deliveredPositions: [String] {
         deliveries.map { "\($0.delivery.ordinal.position)" }
     }

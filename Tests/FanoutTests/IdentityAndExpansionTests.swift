@@ -8,7 +8,7 @@ import Testing
 @Suite struct DeliveryIdentityTests {
     private let identity = DeliveryIdentity(store: UUIDBytes(high: 1, low: 2))
 
-    /// Every identity that changes one part.
+    /// Returns the identities for all combinations of small parts.
     private func identities(of identity: DeliveryIdentity) -> [UUIDBytes] {
         var all: [UUIDBytes] = []
         for position in 1...6 as ClosedRange<UInt64> {
@@ -43,8 +43,10 @@ import Testing
         }
     }
 
-    /// The same at any time and on any machine: a change of the computation would send what is in
-    /// flight at an update under another identity.
+    /// The identities are the same at any time and on any machine.
+    ///
+    /// If the computation changed, deliveries in flight during an update would be sent again under
+    /// another identity.
     @Test func `identities stay what they are`() {
         let delivery = identity.deliveryID(
             position: LogPosition(3), subscriptionSerial: 4, deviceSerial: 5)

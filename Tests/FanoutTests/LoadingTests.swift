@@ -7,9 +7,9 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// A relay that loads says what, and how far it is: `/readyz` shows it.
+/// A relay that loads reports what it loads and how far it is, which `/readyz` shows.
 @Suite struct LoadingTests {
-    /// A store with three devices and five subscriptions.
+    /// Makes a store with three devices and five subscriptions.
     private static func store() async throws -> RelayStore {
         let store = try TemporaryStore().open()
         try await store.save(

@@ -5,13 +5,15 @@ import Testing
 
 @testable import Fanout
 
-/// A container with large fan-outs does not keep the changes of others waiting for all of them.
+/// A container with large fan-outs does not delay the changes of others until all of them are
+/// done.
 @Suite struct LogTurnsTests {
     private static let other = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
 
-    /// Reads a log of changes of the first container (`a`) and the second (`b`), each a second
-    /// after the one before, and says which of them with fan-outs of `count` are left to ranges.
+    /// Reads a log of changes of the first container (`a`) and the second (`b`), one a second.
+    ///
+    /// Returns the indices of the changes, with fan-outs of `count`, that are left to ranges.
     private static func left(
         _ log: String, of count: Int, by turns: inout LogTurns, from start: Int = 0
     ) -> [Int] {
@@ -36,7 +38,7 @@ import Testing
 
     @Test func `beyond its allowance a container leaves fan-outs to ranges beside others`() {
         #expect((LogTurns.allowance, LogTurns.perSecond) == (256, 64))
-        // Two of 128 at once, and then one in two seconds, for each.
+        // Each container has two fan-outs of 128 at once, and then one in two seconds.
         #expect(Self.left("aaaabaaabb", of: 128) == [4, 8])
         #expect(Self.left("aab", of: 3000) == [1, 2, 3])
     }

@@ -5,7 +5,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Why a change did not fire a subscription, as people are told.
+/// The reasons why a change did not fire a subscription, as people read them.
 @Suite struct MissFinderTests {
     private static func misses(
         of change: RecordChange, _ subscription: Subscription
@@ -15,7 +15,7 @@ import Testing
         }.misses(of: subscription)
     }
 
-    /// Why a creation with `fields` does not fire a subscription with a condition.
+    /// Returns why a creation with `fields` does not fire a subscription with a condition.
     private static func misses(_ condition: String, _ fields: RecordFields) -> [String] {
         misses(
             of: Fixtures.change(fields: fields), Fixtures.subscription("s", where: condition))
@@ -47,7 +47,7 @@ import Testing
         #expect(Self.misses("a == 1 AND (b == 2 OR c == 4)", fields) == [])
     }
 
-    /// Each NOT is judged as a whole, and what stands in many would be judged as often.
+    /// Each NOT is judged as a whole, so a part inside many NOTs would be judged as many times.
     @Test func `what stands in very many NOTs is told once`() {
         let parts = (2..<1_000).map { "a == \($0)" }.joined(separator: " OR ")
         let condition = String(repeating: "NOT ", count: 180) + "(\(parts))"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Fanout
 
-/// The devices of a container's users, as the follower has them in memory.
+/// The devices of a container's users, in the follower's memory.
 @Suite struct PackedDevicesTests {
     private static func version(_ serial: UInt64, of owner: String) -> DeviceVersion {
         DeviceVersion(
@@ -21,7 +21,7 @@ import Testing
         }
         #expect([devices.count(of: "ann"), devices.count(of: "bob")] == [3, 2])
         #expect(devices.count(of: "cho") == 0 && devices.mostOfOne == 3)
-        // The newest of the list, and the oldest.
+        // Removes the newest device of the list, and the oldest.
         devices.remove(3)
         devices.remove(1)
         devices.insert(Self.version(2, of: "ann"))

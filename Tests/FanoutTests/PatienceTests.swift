@@ -8,7 +8,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Who works what is owed waits while the store can only not be written for now.
+/// The follower and the range worker wait while the store cannot be written for the time being.
 @Suite struct PatienceTests {
     private struct Finished: Error {}
 
@@ -32,8 +32,9 @@ import Testing
         }
     }
 
-    /// A store whose writes fail at once when somebody else holds the file, with one subscription
-    /// and a change that fires it.
+    /// Makes a store with one subscription and a change that fires it.
+    ///
+    /// Its writes fail at once while another connection has the file locked.
     private static func store(
         _ home: TemporaryStore, firesOnce: Bool
     ) async throws -> RelayStore {
@@ -56,7 +57,8 @@ import Testing
         return store
     }
 
-    /// Runs `body` while somebody else holds the file, until it waits; then lets go of the file.
+    /// Runs `body` while another connection has the file locked, until it waits; then unlocks the
+    /// file.
     private static func whileLocked(
         _ home: TemporaryStore, _ clock: TestClock,
         _ body: @escaping @Sendable () async throws -> Void
@@ -66,7 +68,7 @@ import Testing
         let other = try DatabaseQueue(path: home.path, configuration: configuration)
         try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
         let work = Task { try await body() }
-        // It has failed more than once, and goes on waiting.
+        // The work has failed more than once, and still waits.
         for _ in 0..<3 {
             #expect(await Turns.yield { clock.sleeperCount == 1 })
             clock.advance(by: .seconds(5))

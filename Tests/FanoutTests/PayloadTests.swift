@@ -4,7 +4,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// The bytes that a device gets, against CloudKit's documented form.
+/// The payload of a push, compared with CloudKit's documented form.
 @Suite struct PayloadTests {
     private static let start = #"{"aps":{"content-available":1},"ck":{"ce":2,"#
     private static let who =

@@ -4,9 +4,10 @@ import Testing
 
 @testable import Fanout
 
-/// What is left out of a payload that is too long, and in which order.
+/// The parts that are left out of a payload that is too long, and their order.
 @Suite struct PruningTests {
-    /// A payload with every part, the alert's body so long that the whole has `count` bytes.
+    /// Returns a composition with every part, whose payload has `count` bytes by the length of its
+    /// body.
     private func composition(of count: Int) -> Composition {
         var composition = Composition { info in
             info.title = "title"
@@ -41,7 +42,7 @@ import Testing
         #expect(object(object(payload["ck"])["qry"])["af"] == ["title": "Water Lilies"])
     }
 
-    /// The parts in the order in which they go, as paths.
+    /// The paths of the parts in the order in which they are left out.
     private static let order = [
         "ck.qry.af", "ck.qry.rid", "ck.qry.fo", "ck.qry.sid", "aps.sound",
         "aps.alert.launch-image", "aps.alert.action-loc-key", "aps.alert.subtitle",
@@ -60,7 +61,7 @@ import Testing
             let payload = try composition(of: Limits.maximumPayloadBytes + excess).payload
             let present = Self.order.map { has($0, payload) }
             let gone = present.prefix { !$0 }.count
-            // Nothing goes before what stands earlier in the order.
+            // No part is left out before one that is earlier in the order.
             #expect(present.dropFirst(gone).allSatisfy { $0 })
             #expect((object(payload["ck"])["p"] == 1) == (gone > 0))
             #expect(object(payload["ck"])["nid"] != nil)
@@ -216,7 +217,7 @@ import Testing
             var composition = Composition { $0 = info }
             composition.badge = info.shouldBadge ? 5 : nil
             composition.change = Fixtures.change(
-                // Written, it is longer than a payload.
+                // The escaped value is longer than a payload.
                 fields: ["long": .string(String(repeating: "\u{1}", count: 700))])
             let push = composition.push
             #expect(push.payload.count <= Limits.maximumPayloadBytes)
@@ -240,7 +241,7 @@ import Testing
                 default: []
                 }
             #expect(shown.contains { !$0.isEmpty }, "\(aps)")
-            // A key that can be saved is never cut.
+            // A key that may be saved is never cut.
             if info.unsendable == nil, let key = info.alertLocalizationKey {
                 #expect(shown.contains(key))
             }
@@ -313,7 +314,7 @@ import Testing
         #expect(object(object(payload["ck"])["qry"])["rid"] == "a1")
     }
 
-    /// One change may fill the texts of thousands with one letter of a megabyte.
+    /// One change may fill the texts of thousands of pushes with one grapheme of a megabyte.
     @Test(.timeLimit(.minutes(5))) func `an argument is cut without looking at the rest of it`() {
         let letter = String(repeating: "\u{1100}", count: 1_500_000)
         var scalars = 0

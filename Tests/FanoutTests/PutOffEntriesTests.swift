@@ -5,7 +5,7 @@ import Testing
 
 @testable import Fanout
 
-/// What is put off has its order, and an end by number and by bytes.
+/// Entries that are put off keep their order, and are bounded by number and by bytes.
 @Suite struct PutOffEntriesTests {
     private static func entry(_ position: UInt64, bytes: Int = 10) -> FollowedEntry {
         FollowedEntry(

@@ -7,11 +7,11 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// A huge fan-out in ranges owes what it would owe in the log's turn.
+/// A huge fan-out in ranges owes the same as in the log's turn.
 @Suite struct RangeTests {
     private struct Finished: Error {}
 
-    /// Takes what a follower and a range worker hand over.
+    /// Collects what a follower and a range worker hand over.
     private actor Taker {
         private(set) var deliveries: [OwedDelivery] = []
         private(set) var ranges: [NewRange] = []
@@ -40,7 +40,8 @@ import Testing
     private static let settings = ContainerSettings(
         key: Fixtures.container, topics: ["com.example.Art"])
 
-    /// A store with users who have devices and subscriptions, and one change that fires all.
+    /// Makes a store with users who have devices and subscriptions, and one change that fires all
+    /// of them.
     private static func store(_ generator: inout SeededGenerator) async throws -> RelayStore {
         let store = try TemporaryStore().open()
         try await store.save(settings, at: Fixtures.moment)
@@ -55,7 +56,7 @@ import Testing
             }
             for number in 0..<Int.random(in: 1...3, using: &generator) {
                 var subscription = Fixtures.subscription("s\(number)", of: owner)
-                // One content is one wish.
+                // Two subscriptions of one user with the same content would be refused.
                 subscription.firesOn = [.all, [.create], [.create, .update]][number]
                 subscription.firesOnce = generator.chance(10)
                 if generator.chance(60) {
@@ -119,7 +120,7 @@ import Testing
 
         let head = try await store.head()
         var step = SettledStep(from: .start, to: ProgressMark(position: head, offset: 0))
-        // Smaller ranges than the follower's, so that there are several.
+        // The ranges are smaller than the follower's, so that there are several.
         step.newRanges = parted.ranges.flatMap { range in
             stride(from: 0, to: range.serials.count, by: 7).map { start in
                 NewRange(
@@ -132,7 +133,7 @@ import Testing
         #expect(worked.deliveries.map(Self.essence) == whole.deliveries.map(Self.essence))
         #expect(worked.finished.count == step.newRanges.count)
 
-        // A crash within the first range: its rest comes out the same.
+        // A crash within the first range: the rest of the range gives the same deliveries.
         let first = try #require(try await store.nextRange(of: Fixtures.container, after: 0))
         let settled = min(2, worked.counts[first.id] ?? 0)
         var move = SettledStep(from: step.to, to: step.to)
@@ -147,7 +148,7 @@ import Testing
         await store.close()
     }
 
-    /// One user may have a thousand devices, and ten thousand subscriptions.
+    /// One user may have a thousand devices and ten thousand subscriptions.
     @Test(arguments: [(true, [20, 10]), (false, [1])])
     func `a fan-out counts by its pushes, and so do its ranges`(
         isVisible: Bool, counts: [Int]
@@ -177,7 +178,7 @@ import Testing
         await store.close()
     }
 
-    /// What a device gets, without the place in the fan-out.
+    /// Returns what a device gets, without the place in the fan-out.
     private static func essence(_ owed: OwedDelivery) -> [String] {
         [
             owed.delivery.id.description, owed.delivery.token.rawValue,

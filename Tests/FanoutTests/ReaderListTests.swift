@@ -5,7 +5,7 @@ import Testing
 
 @testable import Fanout
 
-/// Who is told of a change that names its readers.
+/// The users who are notified of a change that names its readers.
 @Suite struct ReaderListTests {
     @Test(arguments: [8, 40])
     func `many subscriptions are judged by readers as each by itself`(count: UInt64) throws {

@@ -7,14 +7,14 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What changes show moves subscriptions to better keys while the log is followed.
+/// The changes that are followed move subscriptions to better keys.
 @Suite struct RefilingTests {
     private struct Finished: Error {}
 
     private static let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))
 
-    /// A store with 150 conditions under one country, and then so many changes there.
+    /// Makes a store with 150 conditions under one country, followed by changes of that country.
     private func store(changes: Int) async throws -> RelayStore {
         let store = try TemporaryStore().open()
         try await store.save(
@@ -60,7 +60,7 @@ import Testing
         do {
             try await follower.follow(from: .start)
         } catch is Finished {}
-        // A few at a time in one reading each, because what is pushed next waits for it.
+        // A few subscriptions are read at a time, because the next push waits for each reading.
         let portions = registry.portions.dropFirst(loading)
         #expect(portions.count <= 5 && portions.max() == 64, "\(portions)")
         await store.close()
@@ -72,7 +72,7 @@ import Testing
         ]
         let found = index.matches(for: Fixtures.change(.create, "z", fields: fields))
         #expect(found.count == 1)
-        // Ten others ask for a word that begins with the same three letters.
+        // Ten other conditions ask for a word that begins with the same three letters.
         #expect(index.statistics.runs - before <= 11)
         #expect(index.statistics.subscriptions == 150)
         #expect(costs.comparisonsPerChange(of: Fixtures.identifier("Artwork")) == 0)

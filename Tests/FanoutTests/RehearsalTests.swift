@@ -37,7 +37,7 @@ import Testing
         Fixtures.subscription("cheap", where: "price < \(bound)")
     }
 
-    /// What the positions came to, the newest first.
+    /// Returns the tally of the changes, taken newest first.
     private static func tally(
         _ changes: [LoggedPastChange], of subscription: Subscription,
         insteadOf former: Subscription? = nil, remembering most: Int = 2,
@@ -185,9 +185,10 @@ import Testing
         #expect(try Self.tally(Array(changes.prefix(1)), of: once).counts.fired == 0)
     }
 
-    /// A draft and what is saved, either of which may fire once, and what is added and removed.
+    /// Columns: whether the draft and the saved subscription fire once, and the positions that are
+    /// added and removed.
     static let differences: [(Bool, Bool, [UInt64], [UInt64])] = [
-        // The draft matches 2, 3 and 4; what is saved matches 1, 2 and 3.
+        // The draft matches 2, 3 and 4; the saved subscription matches 1, 2 and 3.
         (false, false, [4], [1]), (true, true, [2], [1]), (true, false, [], [3, 1]),
         (false, true, [4, 3, 2], [1]),
     ]

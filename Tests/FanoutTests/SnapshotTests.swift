@@ -9,7 +9,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// A follower that begins with a snapshot owes what one owes that begins with the registry.
+/// A follower that begins with a snapshot owes the same as one that begins with the registry.
 @Suite struct SnapshotTests {
     private static let quiet = Logger.silent
 
@@ -35,7 +35,8 @@ import Testing
             take: take)
     }
 
-    /// Follows from `mark` to the head, and says what was loaded before.
+    /// Follows from `mark` to the head; returns the deliveries, and whether subscriptions were
+    /// loaded from the registry.
     private func follow(
         _ store: RelayStore, from mark: ProgressMark, _ snapshots: SnapshotStore?
     ) async throws -> (deliveries: [OwedDelivery], loadedSubscriptions: Bool) {
@@ -51,7 +52,7 @@ import Testing
         return (await collector.deliveries, loaded)
     }
 
-    /// Keeps a snapshot as of `position`.
+    /// Records a snapshot as of `position`; returns whether it was recorded.
     private func keep(_ store: RelayStore, at position: LogPosition) async throws -> Bool {
         let snapshots = snapshots(of: store)
         var follower = follower(store, nil) { _ in }
@@ -69,13 +70,13 @@ import Testing
         seed: UInt64
     ) async throws {
         var settings = StoreSettings.forTests
-        // So that every entry comes from the file, as after a start.
+        // Without a tail in memory every entry comes from the file, as after a start.
         settings.tailEntries = 0
         let store = try TemporaryStore().open(settings)
         var world = World(seed: seed, in: store)
         try await world.fill(entries: 60)
         let head = try await store.head()
-        // Once claims are made the first time, and end versions.
+        // The first run makes the once claims, which end versions.
         _ = try await follow(store, from: .start, nil)
         for start in stride(from: 5, to: head.rawValue, by: 11) as StrideTo<UInt64> {
             try await store.forgetSnapshot()
@@ -91,7 +92,7 @@ import Testing
         await store.close()
     }
 
-    /// Ways to spoil a snapshot; each is found out, and nothing but time is lost.
+    /// Ways to damage a snapshot; each is detected, and costs nothing but time.
     enum Damage: CaseIterable {
         case flippedByte, cutOff, missing, copiedFromBefore, aheadOfProgress, emptied
     }
@@ -168,7 +169,7 @@ import Testing
         try await world.fill(entries: 60)
         let start = LogPosition(10)
         let head = try await store.head()
-        // The image is taken and not yet recorded while the progress goes on and pruning comes by.
+        // The image is taken but not recorded yet while the progress goes on and pruning runs.
         let snapshots = snapshots(of: store)
         var follower = follower(store, snapshots) { _ in }
         try await follower.recover(at: ProgressMark(position: start, offset: 0), from: store)
@@ -181,13 +182,13 @@ import Testing
         try await snapshots.finish(image, progress: head)
         #expect(try await store.recordedSnapshot() == nil)
         #expect(paths(of: store) == [])
-        // The next one counts.
+        // The next snapshot counts.
         #expect(try await keep(store, at: head))
         #expect(try await store.recordedSnapshot()?.position == head)
         await store.close()
     }
 
-    /// A store that cannot be written.
+    /// A store that refuses to record snapshots.
     private struct ReadOnlyStore: StateSnapshots {
         let store: RelayStore
 

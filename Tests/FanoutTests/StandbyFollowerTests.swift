@@ -6,7 +6,7 @@ import Storage
 import StorageSQL
 import Testing
 
-/// A follower that begins with a state that stood by owes what one owes that loads everything.
+/// A follower that begins with a standby state owes the same as one that loads everything.
 @Suite struct StandbyFollowerTests {
     private static let quiet = Logger.silent
 
@@ -15,7 +15,7 @@ import Testing
             indexSeed: 3, clock: ContinuousClock(), portion: portion, logger: Self.quiet)
     }
 
-    /// Follows from the progress to the head, and says what it read to begin.
+    /// Follows from the progress to the head; returns the deliveries, and what it read before.
     @discardableResult
     private func follow(
         _ store: RelayStore, with standby: StandbyFollower? = nil
@@ -35,7 +35,7 @@ import Testing
         return (await collector.deliveries, reading.portions)
     }
 
-    /// Lets a state catch up, as far as `reads` readings bring it.
+    /// Lets a state catch up, but breaks off after `reads` readings.
     private func catchUp(
         _ standby: StandbyFollower, _ store: RelayStore, reads: Int = .max
     ) async throws {
@@ -55,14 +55,14 @@ import Testing
         var standing: [StandbyFollower] = []
         for _ in 0..<8 {
             try await world.fill(entries: 12)
-            // Once claims are made ahead of the progress, and end versions.
+            // The once claims are made ahead of the progress, and end versions.
             try await follow(store)
             let (mark, head) = (try await store.mark(), try await store.head())
             try await owned.settle(
                 to: LogPosition(
                     UInt64.random(
                         in: mark.position.rawValue..<head.rawValue, using: &generator)))
-            // Some come later, each catches up now and then, and is broken off now and then.
+            // Some states begin later, catch up now and then, and are sometimes broken off.
             standing.append(standby())
             for state in standing where generator.chance(60) {
                 let reads = generator.chance(50) ? Int.random(in: 0..<9, using: &generator) : .max
@@ -73,7 +73,7 @@ import Testing
         let expected = try await follow(store).deliveries
         for state in standing {
             #expect(try await follow(store, with: state).deliveries == expected)
-            // It has been taken.
+            // The follower has taken the state.
             #expect(state.status == nil)
         }
         await owned.close()
@@ -117,7 +117,7 @@ import Testing
         try await owned.prune(log: true)
         let place = try #require(late.status?.position)
         #expect(place < head)
-        // One notices while it stands by, the other when it is needed.
+        // One state notices while it stands by, and the other when it is needed.
         try await catchUp(prompt, owned.read)
         let expected = try await follow(owned.store)
         let anew = try await follow(owned.store, with: late)

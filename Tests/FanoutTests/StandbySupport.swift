@@ -8,9 +8,9 @@ import StorageSQL
 import StorageSQLite
 import Synchronization
 
-/// A store with an owner, and how somebody who does not own it reads it.
+/// A store with an owner, and a reading handle as of a relay that does not own it.
 struct OwnedStore: Sendable {
-    /// On what it is.
+    /// The engine of the store.
     enum Engine: CaseIterable { case file, server }
 
     static var engines: [Engine] {
@@ -18,9 +18,9 @@ struct OwnedStore: Sendable {
     }
 
     let store: RelayStore
-    /// The same store, for whoever stands by.
+    /// The same store as a standby relay reads it.
     let read: RelayStore
-    /// Where it is on a server.
+    /// The schema of the store on a server.
     let schema: String?
 
     init(_ engine: Engine) throws {
@@ -55,7 +55,7 @@ struct OwnedStore: Sendable {
             SettledStep(from: mark, to: ProgressMark(position: position, offset: 0)))
     }
 
-    /// Prunes what is ended, and with `log` the log with it.
+    /// Prunes what has ended; if `log` is true, the settled log too.
     func prune(log: Bool = false) async throws {
         var retention = Retention()
         if log { retention.logAge = .zero }
@@ -63,8 +63,10 @@ struct OwnedStore: Sendable {
     }
 }
 
-/// Reads a store, and fails after a number of readings, as a database that goes away, for good or
-/// for some readings; counts what is read.
+/// Reads a store, but fails from some reading on, for good or for a number of readings, as a
+/// database that goes away.
+///
+/// It counts what is read.
 final class BrokenOffReading: StandbyVersions, StateSnapshots {
     struct Away: Error {}
 
@@ -84,7 +86,7 @@ final class BrokenOffReading: StandbyVersions, StateSnapshots {
         left = Mutex(count)
     }
 
-    /// How many versions each reading of versions found.
+    /// The number of versions that each reading of versions has returned.
     var portions: [Int] { counts.withLock { $0 } }
 
     private func read<Value>(_ body: () async throws -> Value) async throws -> Value {

@@ -3,7 +3,7 @@ import RelayModel
 import RelayTestKit
 import Storage
 
-/// Composes what one device gets, with everything a test does not care about filled in.
+/// Composes what one device gets, with defaults for everything that a test does not state.
 struct Composition {
     var subscription = Fixtures.subscription("s1")
     var change = Fixtures.change()
@@ -32,16 +32,16 @@ struct Composition {
     /// The payload as a JSON object.
     var payload: JSONObject { get throws { try object(JSONValue(parsing: push.payload)) } }
 
-    /// `aps` of the payload.
+    /// The member `aps` of the payload.
     var aps: JSONValue? { get throws { try payload["aps"] } }
 }
 
-/// The members of a JSON object; of anything else none.
+/// Returns the members of a JSON object, or no members for any other value.
 func object(_ value: JSONValue?) -> JSONObject {
     if case .object(let object)? = value { object } else { JSONObject() }
 }
 
-/// A version of a device of alice.
+/// Returns a version of a device of alice.
 func version(_ serial: UInt64, _ name: String, of owner: String = "alice") -> DeviceVersion {
     DeviceVersion(
         serial: serial, device: Fixtures.device(name, of: owner, token: Int(serial)),

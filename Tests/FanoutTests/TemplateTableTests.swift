@@ -3,7 +3,7 @@ import Testing
 
 @testable import Fanout
 
-/// What many subscriptions or devices have in common, kept once.
+/// A table that keeps the common parts of many subscriptions or devices once.
 @Suite struct TemplateTableTests {
     private static func table() -> TemplateTable<String> {
         TemplateTable(write: { $0 }, read: { $0 })
@@ -21,7 +21,7 @@ import Testing
         #expect(!table.isInUse(numbers[0]) && table.isInUse(numbers[1]))
     }
 
-    /// Who saves a subscription with another spelling must not give it to everybody else's pushes.
+    /// A subscription in another spelling must not change the pushes of all others.
     @Test func `what is spelled otherwise is not alike`() {
         var table = Self.table()
         let numbers = Self.spellings.map { table.number(of: $0) }
@@ -30,7 +30,7 @@ import Testing
         #expect(texts == Self.spellings.map { Array($0.utf8) })
         let again = table.number(of: Self.spellings[1])
         #expect(again == numbers[1])
-        // The one that is not found any more goes, and the other one is found still.
+        // The released template is removed, and the other one is still found.
         table.release(numbers[0])
         let last = table.number(of: Self.spellings[1])
         #expect(last == numbers[1])

@@ -5,7 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// For which updates a subscription on `price < 100` fires.
+/// The updates for which a subscription on `price < 100` fires.
 @Suite struct UpdateRulesTests {
     private static let cheap: RecordFields = ["price": .integer(50)]
     private static let dear: RecordFields = ["price": .integer(120)]
@@ -28,7 +28,7 @@ import Testing
         subscription.firesWhen = firesWhen
         subscription.changedKeys = changedKeys
         var state = ShardState(indexSeed: 1)
-        // Its neighbours must neither hide it nor be disturbed by it.
+        // The neighbours must neither hide the subscription nor be affected by it.
         try state.insert(version(1, of: Fixtures.subscription("plain", where: "price < 100")))
         try state.insert(version(2, of: subscription))
         try state.insert(version(3, of: Fixtures.subscription("every")))
@@ -50,7 +50,7 @@ import Testing
             serial: serial, subscription: subscription, activation: LogPosition(serial))
     }
 
-    /// What is found out for one subscription counts for the next.
+    /// What is computed for one subscription is reused for the next.
     @Test(arguments: [nil, ["price"]] as [[String]?])
     func `subscriptions on the same fields are told of each update as it is`(
         listed: [String]?
@@ -138,7 +138,8 @@ import Testing
         try check(.matches, changedKeys: ["title"], told, fires: false)
         try check(
             .matches, changedKeys: ["title"], Self.update(from: nil, to: after), fires: false)
-        // A field that comes or goes has changed; one that was nil and is absent has not.
+        // A field that appears or disappears has changed. A field that was nil and is now absent
+        // has not.
         let gone = Self.update(from: after, to: RecordImage(Self.cheap))
         try check(.matches, changedKeys: ["title"], gone, fires: true)
         let null = RecordImage(["price": .integer(50), "note": .null])
