@@ -8,7 +8,8 @@ import Testing
 
 @testable import Delivery
 
-/// What the gateway asks for is a halt like the others: shown, bounded, tried, and ended by hand.
+/// A halt that the gateway asks for is like any other: it is shown, bounded, tried, and can be
+/// ended by hand.
 @Suite struct AskedPatienceTests {
     private static func refusal(after seconds: Int) -> PushOutcome {
         .refused(
@@ -33,13 +34,13 @@ import Testing
             #expect(halt.asked?.duration(since: halt.since) == .seconds(86_400))
             #expect(halt.until.duration(since: halt.since) == .seconds(30))
             #expect(bench.metrics["belfry_halts"] == 1)
-            // Others of the same key go on, and what is new for this container waits.
+            // Other containers with the same key go on, and new deliveries of this one wait.
             try await bench.accept(
                 deliveries(2...9) { $0.container = WorkerBench.otherContainer })
             try await bench.accept(10...40)
             #expect(await bench.passed(40))
             #expect(bench.gateway.requests.count == 9)
-            // Tried after 30 s, then 60, 120 and so on.
+            // The gateway is tried after 30 s, then after 60 s, 120 s and so on.
             let began = bench.clock.moment
             let isTried = await bench.advance(by: .seconds(10)) {
                 bench.gateway.requests.count >= 13
@@ -85,7 +86,7 @@ import Testing
         let bench = try await WorkerBench { _, _ in outcome }
         try await bench.run {
             try await bench.accept(1...1)
-            // What is never answered is passed once the clock goes.
+            // A delivery that is never answered is passed once the clock moves on.
             if outcome != nil { #expect(await bench.passed(1)) }
             let isTold = await bench.advance(by: .milliseconds(500)) {
                 !bench.worker.halts.isEmpty
@@ -94,7 +95,7 @@ import Testing
             let cause = outcome == nil ? "no answer" : "no connection"
             #expect(
                 bench.worker.halts.map(\.reason) == ["the gateway cannot be used: \(cause)"])
-            // It is told once the decision is made.
+            // The metric is set only after the decision.
             let isShown = await Turns.yield { bench.metrics["belfry_halts"] == 1 }
             #expect(isShown)
             let isLogged = await Turns.yield {
@@ -114,10 +115,10 @@ import Testing
             return breaker.look(at: now).map(\.halt.reason)
                 == ["the gateway cannot be used: lost"]
         }
-        // Somebody looks each second.
+        // The breaker is looked at once a second.
         #expect(told.map { $0 < 10 } == true)
         #expect(breaker.look(at: Fixtures.moment).isEmpty)
-        // The next trial that fails makes the wait longer.
+        // The next trial that fails doubles the wait.
         let later = Fixtures.moment.advanced(by: .seconds(60))
         let next = breaker.note(.unknown(cause: "lost"), of: delivery, at: later)
         #expect(next?.pause == .seconds(2))
@@ -131,7 +132,7 @@ import Testing
 
     private static let invented = 60
 
-    /// Deliveries to tokens that twenty users made up.
+    /// Registers devices with tokens that twenty users made up, and returns deliveries to them.
     private func inventedDeliveries(in store: RelayStore) async throws -> [OwedDelivery] {
         var deliveries: [OwedDelivery] = []
         for number in 0..<Self.invented {
@@ -170,7 +171,7 @@ import Testing
             #expect(isPassed)
             #expect(bench.worker.halts.map(\.reason) == ["BadDeviceToken"])
             #expect(bench.gateway.requests.count == Self.invented)
-            // The first trial is of the oldest device, whose user had no unknown token.
+            // The first trial goes to the oldest device, whose user has had no unknown token.
             let isTried = await bench.advance(by: .seconds(5)) {
                 bench.gateway.requests.count > Self.invented
             }

@@ -7,8 +7,9 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// A batch that is longer than the window has room is taken in parts, and the progress moves
-/// between them.
+/// A batch that is longer than the window's room is taken in parts.
+///
+/// The progress moves between the parts.
 @Suite struct BatchTests {
     @Test func `a batch that ends within an entry is taken, although that is passed already`()
         async throws
@@ -16,7 +17,8 @@ import Testing
         let bench = try await WorkerBench(window: 1)
         try await bench.run {
             let deliveries = (0..<4).map { Fixtures.delivery(at: 5, $0) }
-            // As the follower hands over a change in portions: the entry before it is finished.
+            // The follower hands a change over in portions, and then reports only the entry before
+            // it as finished.
             try await bench.worker.accept(
                 OwedBatch(deliveries: deliveries, finished: LogPosition(4)))
             try await bench.worker.accept(
@@ -42,7 +44,7 @@ import Testing
                 deliveries: (1...4).map { Fixtures.delivery(at: $0) }, finished: LogPosition(4),
                 inbox: [entry])
             let handing = Task { try await bench.worker.accept(batch) }
-            // Two deliveries are passed, and with the second the entry of the inbox.
+            // Two deliveries are passed, and the inbox entry with the second one.
             #expect(await bench.passed(1))
             let found = try await bench.store.notifications(InboxRequest(owner: owner, limit: 9))
             guard case .page(let list, _, _) = found else {

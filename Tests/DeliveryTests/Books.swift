@@ -1,11 +1,11 @@
 import CoreMetrics
 import Synchronization
 
-/// Keeps what is counted and shown, by the metric's name and labels.
+/// Records counters and gauges by the metric's name and labels.
 final class MetricsBook: MetricsFactory {
     private let numbers = Mutex<[String: Double]>([:])
 
-    /// The value of a series such as `name{label="value"}`; 0 if nothing was counted.
+    /// The value of a series such as `name{label="value"}`; 0 if it was never set.
     subscript(_ series: String) -> Double { numbers.withLock { $0[series, default: 0] } }
 
     func change(_ series: String, _ body: (inout Double) -> Void) {

@@ -11,7 +11,7 @@ import Testing
 
 @testable import Delivery
 
-/// What waits, waits as long as was meant, wherever the clock is set.
+/// Every wait lasts as long as intended, wherever the clock is set.
 @Suite struct ClockTests {
     private static func tooMany(_ seconds: Int64) -> PushOutcome {
         .refused(
@@ -48,7 +48,7 @@ import Testing
             try await bench.accept(2...2)
             #expect(await bench.passed(2))
             #expect(bench.gateway.requests.count == 1)
-            // Both are due when the device's half minute is over, spread by a tenth.
+            // Both are due when the device's half minute is over, with a spread of a tenth.
             let isRenewed = await Turns.yield {
                 let longest = (try? await bench.retries.map(\.dueAt).max()) ?? nil
                 return longest.map { $0 <= bench.clock.moment.advanced(by: .seconds(34)) } ?? false
@@ -62,8 +62,10 @@ import Testing
         #expect(bench.gateway.requests.count == 3)
     }
 
-    /// Between the reading of the clock and the moving of what waits, somebody else admitted a
-    /// delivery by the new time and the old holds: it waited for two days.
+    /// The new time must not be visible before all waits are moved.
+    ///
+    /// Otherwise a delivery that is admitted in between is judged by the new time and the old
+    /// holds, and once waited for two days.
     @Test func `who looks while a clock is found set back sees every wait moved already`() throws {
         let clock = TestClock()
         let listener = WaitListener()
@@ -129,14 +131,14 @@ import Testing
     }
 }
 
-/// Looks, whenever a line is logged, until when deliveries are halted.
+/// A log handler that reads, at each line, until when deliveries are halted.
 private struct WaitListener: LogHandler {
     struct State {
         var ledger: DeliveryLedger?
         var waits: [Timestamp] = []
     }
 
-    /// Shared by every copy of the handler.
+    /// The state that all copies of the handler share.
     final class Heard: Sendable {
         private let state = Mutex(State())
 

@@ -8,9 +8,9 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// The gateway of devices that fetch, on a real store.
+/// The gateway of devices that fetch their notifications, on a real store.
 @Suite struct CourierGatewayTests {
-    /// A store with a courier of alice, and a gateway that notes what it answers.
+    /// A store with a courier of alice, and a gateway whose answers are recorded.
     private struct Bench {
         let store: RelayStore
         let gateway: CourierPushGateway

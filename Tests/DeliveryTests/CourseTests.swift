@@ -5,7 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// Whole courses of deliveries: outages, credentials, breakers, and what is counted and told.
+/// Whole courses of deliveries: outages, credentials, breakers, and what is counted and logged.
 @Suite struct CourseTests {
     private static let alarming = PushOutcome.refused(
         GatewayRefusal(
@@ -54,7 +54,7 @@ import Testing
             try await bench.accept(1...30)
             #expect(await bench.passed(30))
             await bench.advance(by: .seconds(10), times: 1)
-            // The breaker has no part in it: nobody asked the gateway.
+            // The breaker takes no part, because no request reached the gateway.
             #expect(bench.worker.halts.map(\.scope) == [.container(.development)])
             #expect(try await bench.retries.allSatisfy { $0.attempts == 0 })
             bench.gateway.follow { _, _ in .accepted }
@@ -214,7 +214,7 @@ import Testing
         try await bench.run {
             try await bench.accept(deliveries(1...1, collapsing))
             #expect(await bench.passed(1))
-            // The newer one gets no answer: what it came to does not matter.
+            // The newer one gets no answer, because its outcome does not matter here.
             bench.gateway.follow { request, _ in
                 request.deliveryID.uuid.high == 2 ? nil : .accepted
             }

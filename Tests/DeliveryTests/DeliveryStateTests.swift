@@ -6,7 +6,7 @@ import Testing
 
 @testable import Delivery
 
-/// What is decided, without a gateway, a store or a clock.
+/// The decisions of the delivery state, without a gateway, a store or a clock.
 @Suite struct DeliveryStateTests {
     private let now = Fixtures.moment
 
@@ -168,16 +168,16 @@ import Testing
         let taken = state.nextStep()
         let step = try #require(taken)
         _ = state.stepRecorded(step)
-        // The rows are there now, and are due at once.
+        // The rows are written now, and are due at once.
         let early = state.admit(due: step.retries, readAfter: look, withdrawn: [:], at: later)
         #expect(early.taken == 0 && early.requests.isEmpty)
-        // Nor is it once its answer has come and its row is gone.
+        // It is not sent either after its answer has come and its row is gone.
         _ = state.take(answer(requests, .accepted), at: later)
         let ended = state.nextStep()
         _ = state.stepRecorded(try #require(ended))
         let late = state.admit(due: step.retries, readAfter: look, withdrawn: [:], at: later)
         #expect(late.taken == 0 && late.requests.isEmpty)
-        // What another process left without an answer is sent.
+        // A delivery that another process left without an answer is sent.
         let next = state.retryLook(at: later)
         let other = state.admit(due: step.retries, readAfter: next, withdrawn: [:], at: later)
         #expect(other.taken == 2)
@@ -200,7 +200,7 @@ import Testing
         #expect(waiting.map(\.attempts) == [0, 0, 0])
         let look = state.retryLook(at: now)
         #expect(waiting.allSatisfy { look.held.contains(RetryLane(of: $0.delivery.delivery)) })
-        // Their rows stay as they are, until one may try.
+        // The rows stay unchanged until one of them may try.
         let early = state.admit(due: waiting, withdrawn: [:], at: now)
         #expect(early.taken == 0)
         let minute = now.advanced(by: .seconds(60))
@@ -235,7 +235,7 @@ import Testing
         #expect(waiting.map(\.reason) == [.devicePace, .devicePace])
         let waits = waiting.map { $0.dueAt.duration(since: now) }
         #expect(waits == [.seconds(3600), .seconds(7200)])
-        // After a restart too, when the hour's pushes are forgotten.
+        // The same holds after a restart, when the hour's pushes are forgotten.
         var restarted = self.state(silentPerHour: 1)
         let again = restarted.admit(due: waiting, withdrawn: [:], at: waiting[1].dueAt)
         #expect(again.requests.count == 2)
@@ -302,7 +302,7 @@ import Testing
 }
 
 extension [DeliveryAction] {
-    /// The actions in short words, for comparing their order.
+    /// The actions as short texts, for comparing their order.
     var names: [String] {
         map { action in
             switch action {

@@ -5,11 +5,12 @@ import Testing
 
 @testable import Delivery
 
-/// The promise, against a plain model: every delivery of the log ends exactly once in what was
-/// recorded, over any interleaving and any number of crashes, and a crash repeats no more than the
-/// window.
+/// Compares the tracker with a plain model of its promise.
+///
+/// Every delivery of the log ends exactly once in the durable record, for any interleaving and any
+/// number of crashes. A crash repeats no more than the window.
 @Suite struct DeliveryTrackerModelTests {
-    /// The durable side: what steps recorded.
+    /// The durable side: what the steps have recorded.
     private struct Ledger {
         var mark = ProgressMark.start
         var ended: [DeliveryID: Int] = [:]
@@ -19,7 +20,8 @@ import Testing
             #expect(step.from == mark)
             #expect(mark <= step.to)
             mark = step.to
-            // In this order, as the store does: a row that is written ends no more in this step.
+            // The order is that of the store: a row that a step writes is not ended by the same
+            // step.
             for id in step.endedRetries { retries[id] = nil }
             for retry in step.retries { retries[retry.delivery.delivery.id] = retry }
             for receipt in step.receipts where receipt.outcome != .deferred {
@@ -28,7 +30,7 @@ import Testing
         }
     }
 
-    /// The log: how many deliveries each entry owes.
+    /// The log, as the number of deliveries that each entry owes.
     private let fanouts: [UInt32] = [0, 3, 1, 0, 0, 7, 2, 1, 0, 5, 1, 1, 4, 0]
 
     private var owed: Set<DeliveryID> {
@@ -56,15 +58,15 @@ import Testing
             #expect(ledger.ended.values.allSatisfy { $0 == 1 })
             #expect(ledger.retries.isEmpty)
             #expect(ledger.mark == ProgressMark(position: LogPosition(14), offset: 0))
-            // What the log owed and was sent more than once, as a first attempt, is a repetition.
+            // A delivery of the log that is sent again as a first attempt is a repetition.
             let repetitions = sends.values.reduce(0, +) - sends.count
             #expect(repetitions <= crashes * window)
         }
     }
 
-    /// Works until everything is settled (true) or the process dies (false).
+    /// Works until everything is settled (returns true) or the process crashes (returns false).
     ///
-    /// Only `ledger` lives on.
+    /// Only `ledger` survives a crash.
     private func run(
         _ ledger: inout Ledger, _ sends: inout [DeliveryID: Int], _ window: Int, mayCrash: Bool,
         _ generator: inout SeededGenerator

@@ -66,12 +66,12 @@ import Testing
         #expect(early?.to == mark(2))
         #expect(early?.receipts.map(\.deliveryID) == [before.delivery.id])
         tracker.stepRecorded()
-        // The second of them first: nothing moves.
+        // The later change is made up first, so the progress does not move.
         tracker.makeUp(MadeUpChange(position: LogPosition(4), ranges: []))
         let none = tracker.takeStep()
         #expect(none == nil)
         #expect(tracker.inFlight == 3)
-        // What it did to subscriptions, and what it owes, goes with the step that passes it.
+        // The step that passes the change also records its firings and its ranges.
         let late = FiringNote(position: LogPosition(3), at: Fixtures.moment, errors: [7])
         _ = tracker.add(firings: [late])
         let range = NewRange(
@@ -135,7 +135,7 @@ import Testing
         let step = tracker.takeStep()
         #expect(step?.from == step?.to)
         #expect(step?.endedRetries == [retry.delivery.delivery.id])
-        // Until that is durable its row still reads as due, and must not be taken up again.
+        // Until the end is durable, the row still reads as due, and must not be taken up again.
         #expect(tracker.retriesInFlight == [retry.delivery.delivery.id])
         tracker.stepRecorded()
         #expect(tracker.retriesInFlight == [])
@@ -183,7 +183,7 @@ import Testing
         _ = tracker.adoptDeliveries(openSinceBefore: later, at: later)
         tracker.settle(ticket, accepted(slow))
         let step = tracker.takeStep()
-        // A row that is written after its end would be sent once more.
+        // A row that is written after the delivery has ended would be sent once more.
         #expect(step?.retries == [])
         #expect(step?.receipts.map(\.outcome) == [.deferred, .accepted])
         #expect(step?.to == mark(1))
@@ -205,7 +205,7 @@ import Testing
         #expect(rooms == [2, 2, 1, 0])
         #expect(tracker.openRetries == 0)
         tracker.settle(tickets[0], accepted(Fixtures.delivery(at: 1)))
-        // Until its end is durable a crash would repeat it.
+        // Until its end is durable, a crash would repeat the delivery.
         #expect(tracker.room == 0)
         let step = tracker.takeStep()
         #expect(step?.endedRetries.count == 1)
@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test func `an entry may be finished after deliveries of the next one are passed`() {
-        // A batch ends in the middle of entry 5, and is longer than the window has room.
+        // A batch ends in the middle of entry 5, and is longer than the window's room.
         var tracker = DeliveryTracker(mark: .start, window: 1)
         let first = Fixtures.delivery(at: 5)
         tracker.settle(tracker.admit(first, at: Fixtures.moment), accepted(first))
@@ -240,7 +240,7 @@ import Testing
         open.append(tracker.openRetries)
         _ = tracker.takeStep()
         open.append(tracker.openRetries)
-        // Meanwhile another one settles, which the step does not hold.
+        // Meanwhile another retry settles, which the step does not include.
         let later = Retry(
             delivery: Fixtures.delivery(at: 2), attempts: 1, dueAt: Fixtures.moment,
             reason: .said("503"))

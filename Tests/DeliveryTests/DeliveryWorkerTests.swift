@@ -35,7 +35,7 @@ import Testing
             let following = Task { try await bench.accept(1...10) }
             #expect(await Turns.yield { bench.gateway.unanswered.count == 4 })
             #expect(await Turns.keeps { bench.gateway.requests.count == 4 })
-            // Room appears only once the settled front is durable.
+            // There is room only once the settled front is durable.
             bench.gateway.follow { _, _ in .accepted }
             for ticket in bench.gateway.unanswered.reversed() {
                 bench.gateway.answer(ticket, .accepted)
@@ -84,7 +84,7 @@ import Testing
         try await bench.run {
             try await bench.accept(1...40)
             #expect(await bench.passed(40))
-            // All are due; from here on the clock stands still.
+            // All retries are due now, and the clock stands still from here on.
             bench.clock.advance(by: .seconds(10))
             #expect(try await Turns.yield { try await bench.retries.isEmpty })
         }
@@ -190,7 +190,7 @@ import Testing
             // Halted deliveries have used up no attempt.
             #expect(try await bench.retries.map(\.attempts) == [0, 0, 0, 0, 0])
 
-            // When the pause is over one is let through to try, and the others wait on.
+            // After the pause one delivery is let through to try, and the others still wait.
             bench.clock.advance(by: .seconds(60))
             let tried = await bench.advance(by: .milliseconds(100)) {
                 bench.gateway.requests.count == 2
@@ -219,7 +219,7 @@ import Testing
             #expect(bench.worker.halts.isEmpty)
             try await bench.accept(2...3)
             #expect(await bench.passed(3))
-            // What waited goes too, and the clock stands still.
+            // The waiting deliveries go too, although the clock stands still.
             #expect(try await Turns.yield { try await bench.retries.isEmpty })
         }
         #expect(bench.gateway.requests.count == 4)
@@ -260,7 +260,7 @@ import Testing
         bench.progress.refuse(.noRoom("full"))
         try await bench.run {
             try await bench.accept(1...3)
-            // The clock must not run past an answer that is on its way.
+            // The clock must not move while an answer is on its way.
             #expect(await Turns.yield { bench.gateway.answerCount == 3 })
             let refused = await bench.advance(by: .milliseconds(100)) {
                 bench.progress.refusalCount >= 3

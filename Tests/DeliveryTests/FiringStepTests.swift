@@ -5,7 +5,7 @@ import Testing
 
 @testable import Delivery
 
-/// What changes did to subscriptions is recorded by the very step that passes them.
+/// The firings of a change are recorded by the same step that passes the change.
 @Suite struct FiringStepTests {
     private static func note(_ position: UInt64) -> FiringNote {
         FiringNote(
@@ -17,7 +17,7 @@ import Testing
         Resolution(accepted: owed, attempts: 1, at: Sample.moment(9))
     }
 
-    /// The positions of what the next step records.
+    /// Takes and records the next step; returns the positions of its firings.
     private static func step(_ tracker: inout DeliveryTracker) -> [UInt64]? {
         guard let step = tracker.takeStep() else { return nil }
         tracker.stepRecorded()
@@ -56,7 +56,7 @@ import Testing
         let first = Sample.owed(0, at: 3)
         let ticket = tracker.admit(first, at: Sample.moment(1))
         tracker.settle(ticket, Self.accepted(first))
-        // The mark is within the entry 3: after a crash 1 and 2 are not worked again.
+        // The mark is within entry 3, so a crash does not repeat entries 1 and 2.
         #expect(Self.step(&tracker) == [1, 2])
         tracker.finish(LogPosition(2))
         #expect(Self.step(&tracker) == nil)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Delivery
 
-/// What is held back for its recipient's sake, and what lets it go.
+/// What is held back for its recipient's sake, and what releases it.
 @Suite struct HoldTests {
     private static let zurich = "Europe/Zurich"
 
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// In spring 02:00 is followed by 03:00, and in autumn 03:00 by 02:00.
+    /// In Zurich, 02:00 is followed by 03:00 in spring, and 03:00 by 02:00 in autumn.
     static let changes = [
         ("22:00", "07:00", "2026-03-28T22:30:00Z", "2026-03-29T05:00:00Z"),
         ("22:00", "07:00", "2026-10-24T21:30:00Z", "2026-10-25T06:00:00Z"),
@@ -65,29 +65,29 @@ import Testing
         #expect(found?.iso8601Seconds == end)
     }
 
-    /// Whether a moment lies in hours of Zurich, and which moments those are.
+    /// Quiet hours in Zurich, a moment, and the span that holds the moment, if there is one.
     static let spans: [(String, String, String, String?)] = [
-        // 02:30 is not there in spring: they last until 03:30, for what is new too.
+        // In spring 02:30 does not exist, so the hours last until 03:30, also for new deliveries.
         ("22:00", "02:30", "2026-03-29T01:01:00Z", "2026-03-28T21:00:00Z/2026-03-29T01:30:00Z"),
         ("22:00", "02:30", "2026-03-29T01:29:00Z", "2026-03-28T21:00:00Z/2026-03-29T01:30:00Z"),
         ("22:00", "02:30", "2026-03-29T01:30:00Z", nil),
-        // In autumn it is there twice: they are over with the first.
+        // In autumn 02:30 comes twice, and the hours end with the first.
         ("22:00", "02:30", "2026-10-25T00:29:59Z", "2026-10-24T20:00:00Z/2026-10-25T00:30:00Z"),
         ("22:00", "02:30", "2026-10-25T00:31:00Z", nil),
         ("22:00", "02:30", "2026-10-25T01:29:00Z", nil),
-        // They begin in the hour that is leapt over.
+        // Hours that begin within the hour that is skipped.
         ("02:30", "07:00", "2026-03-29T00:59:59Z", nil),
         ("02:30", "07:00", "2026-03-29T01:00:00Z", "2026-03-29T01:00:00Z/2026-03-29T05:00:00Z"),
         ("02:30", "03:15", "2026-03-29T01:10:00Z", "2026-03-29T01:00:00Z/2026-03-29T01:15:00Z"),
         ("02:15", "02:45", "2026-03-29T01:44:00Z", "2026-03-29T01:00:00Z/2026-03-29T01:45:00Z"),
-        // They begin, or begin and end, in the hour that comes twice.
+        // Hours that begin, or begin and end, within the hour that comes twice.
         ("02:30", "07:00", "2026-10-25T00:29:59Z", nil),
         ("02:30", "07:00", "2026-10-25T01:15:00Z", "2026-10-25T00:30:00Z/2026-10-25T06:00:00Z"),
         ("02:15", "02:45", "2026-10-25T00:20:00Z", "2026-10-25T00:15:00Z/2026-10-25T00:45:00Z"),
         ("02:15", "02:45", "2026-10-25T01:20:00Z", nil),
         ("02:45", "02:15", "2026-10-25T00:30:00Z", nil),
         ("02:45", "02:15", "2026-10-25T00:50:00Z", "2026-10-25T00:45:00Z/2026-10-26T01:15:00Z"),
-        // Around them, and on days beside.
+        // Hours around the change, and on the days beside it.
         ("01:00", "03:30", "2026-03-29T00:30:00Z", "2026-03-29T00:00:00Z/2026-03-29T01:30:00Z"),
         ("01:00", "03:30", "2026-10-25T01:45:00Z", "2026-10-24T23:00:00Z/2026-10-25T02:30:00Z"),
         ("22:00", "07:00", "2026-03-30T00:00:00Z", "2026-03-29T20:00:00Z/2026-03-30T05:00:00Z"),
@@ -171,7 +171,7 @@ import Testing
         #expect(step.receipts.map(\.outcome) == [.deferred])
         #expect(step.receipts.map(\.reason) == ["held: quiet hours"])
         _ = state.stepRecorded(step)
-        // Found early it is held on; without the hours it goes.
+        // A retry that is read early is held on. Without the hours it is sent.
         let early = state.admit(due: [retry], withdrawn: [:], at: now)
         #expect(early.requests.isEmpty)
         let held = state.nextStep()
@@ -222,7 +222,7 @@ import Testing
         let taken = state.nextStep()
         let step = try #require(taken)
         #expect(step.deadLetters.map(\.reason) == ["expired: held: quiet hours"])
-        // Nobody knows when it is resumed: so it is looked at again when it expires.
+        // The moment of resuming is unknown, so the delivery is looked at again when it expires.
         #expect(step.retries.map(\.dueAt) == [now.advanced(by: .seconds(3600))])
         _ = state.stepRecorded(step)
         let late = now.advanced(by: .seconds(3600))
@@ -243,7 +243,7 @@ import Testing
         let step = try #require(taken)
         #expect(step.retries.count == 1)
         _ = state.stepRecorded(step)
-        // The night is over long since; the gateway was away, or the relay.
+        // The night is long over, but the gateway or the relay was away.
         let late = now.advanced(by: .seconds(20 * 3600))
         let last = state.admit(due: step.retries, withdrawn: [:], at: late)
         let endings = Self.tallies(last.actions).map(\.endings)
@@ -253,7 +253,7 @@ import Testing
 
     // MARK: Connected devices
 
-    /// Devices that are all connected, or none, and see what they are to see.
+    /// A presence whose devices are all connected or all not, and which see what a test says.
     private final class Connections: DevicePresence {
         private let state: Mutex<(isConnected: Bool, waits: Set<DeliveryID>, seen: Set<DeliveryID>)>
 
@@ -279,7 +279,7 @@ import Testing
         func decided() async -> [DeliveryID] { [] }
     }
 
-    /// What is to be counted.
+    /// Returns the counts among the actions.
     private static func tallies(_ actions: [DeliveryAction]) -> [DeliveryMeter.Tally] {
         actions.compactMap { if case .count(let tally) = $0 { tally } else { nil } }
     }
@@ -331,7 +331,7 @@ import Testing
         let step = try #require(taken)
         var retry = try #require(step.retries.first)
         _ = state.stepRecorded(step)
-        // Meanwhile its device asked for quiet hours.
+        // Meanwhile the device has asked for quiet hours.
         owed.kindness?.device.quietHours = try Self.night()
         retry.delivery = owed
         let quiet = state.admit(due: [retry], withdrawn: [:], at: retry.dueAt)
@@ -354,7 +354,8 @@ import Testing
         var brief = owed
         brief.delivery.notification.expiration = now.advanced(by: .seconds(9))
         #expect(short.admit([brief][...], atMost: 1, withdrawn: [:], at: now).requests.count == 1)
-        // Taken back while it waits: seen or not, the push is wanted.
+        // The setting is taken back while the delivery waits, so it is pushed whether or not it
+        // was seen.
         let connections = Connections()
         var changed = state(connections)
         _ = changed.admit([owed][...], atMost: 1, withdrawn: [:], at: now)
@@ -447,7 +448,7 @@ import Testing
         let payload = try JSONValue(stored: told.delivery.notification.payload)
         #expect(payload.value(at: ["aps", "alert"]) == "7 new, 7\u{301} in all")
         #expect(payload.value(at: ["belfry"]) == ["seq": "9", "count": 7])
-        // Without room for more than itself it is sent as it would have been.
+        // If the count does not fit, the push is sent without it.
         newest.delivery.together = Array(
             "{\"aps\":{\"alert\":\"\(mark)\(String(repeating: "x", count: 4090))\"}}".utf8)
         let long = Digest(

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Delivery
 
-/// Quantiles that are good enough to look at.
+/// Latency quantiles that are exact enough for a display.
 @Suite struct LatencyBucketsTests {
     @Test func `a quantile is within a quarter above what was measured`() throws {
         for micros in [1, 3, 4, 7, 8, 100, 999, 12_345, 1_000_000, 60_000_000] {

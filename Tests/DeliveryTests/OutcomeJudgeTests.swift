@@ -85,7 +85,7 @@ import Testing
             tries += 1
         }
         #expect(retry.attempts == 2)
-        // Twenty days of quarters of an hour, of which half is drawn on average.
+        // Twenty days of steps of a quarter of an hour, of which half is drawn on average.
         #expect((1500...6000).contains(tries))
     }
 
@@ -260,7 +260,7 @@ import Testing
 
     @Test func `a token is dead for registrations before the verdict only`() {
         var memory = DeadTokenMemory()
-        // Fixtures' devices are registered at the moment, with token 1.
+        // The devices of `Fixtures` are registered at `Fixtures.moment`, and this one has token 1.
         let delivery = Fixtures.delivery(at: 1).delivery
         #expect(!memory.holds(delivery))
         memory.insert(dead(1, since: -1))

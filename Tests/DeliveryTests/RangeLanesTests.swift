@@ -5,7 +5,7 @@ import Testing
 
 @testable import Delivery
 
-/// Deliveries of ranges beside the log's.
+/// Deliveries of ranges, beside those of the log.
 @Suite struct RangeLanesTests {
     private func accepted(_ delivery: OwedDelivery) -> Resolution {
         Resolution(accepted: delivery, attempts: 1, at: Fixtures.moment)
@@ -37,7 +37,7 @@ import Testing
             step?.rangeSteps == [RangeStep(id: 5, from: 2, to: 2, isFinished: true)])
     }
 
-    /// A range, the offset that is durable, and how often each delivery was sent.
+    /// A range, its durable offset, and how often each of its deliveries was sent.
     private struct Range {
         let id: UInt64
         let deliveries: [OwedDelivery]
@@ -67,7 +67,7 @@ import Testing
         #expect(isDone && leastSent >= 1)
     }
 
-    /// One life of a process; what it sent and did not record is sent again in the next.
+    /// Runs one life of a process; what it sent but did not record is sent again in the next life.
     private func run(
         _ ranges: inout [Range], _ window: Int, crashing: Bool,
         _ generator: inout SeededGenerator
@@ -91,7 +91,7 @@ import Testing
                 tracker.settle(ticket, accepted(delivery))
             default:
                 guard let step = tracker.takeStep() else { continue }
-                // A crash before the step is durable is the end of this life.
+                // A crash before the step is durable ends this life.
                 if crashing, generator.chance(20) { return }
                 record(step, &ranges)
                 owed += step.tallies.values

@@ -7,9 +7,9 @@ import Testing
 
 @testable import Delivery
 
-/// What a throttle has let go is known as long as it counts, whoever has died meanwhile.
+/// A push that a throttle let through is remembered as long as it counts, across restarts too.
 @Suite struct ThrottleTests {
-    /// A delivery whose subscription pushes so often in a minute.
+    /// Returns a delivery whose subscription allows a number of pushes in a minute.
     private static func throttled(
         _ position: UInt64, _ pushes: Int = 2, device: String = "phone"
     ) throws -> OwedDelivery {
@@ -58,7 +58,8 @@ import Testing
         #expect(
             memory.unknownLines(among: [owed, other]) == [ThrottledLine(other.delivery)])
         #expect(try Self.place(owed, at: 55, in: &memory) == Self.after(60))
-        // It remembers what it was told first: whoever read at the same time knows less.
+        // The memory keeps what it learned first, because a later answer may have been read
+        // earlier.
         memory.learn([Self.past(owed, at: [])], at: Self.after(56))
         #expect(try Self.place(owed, at: 56, in: &memory) == Self.after(60))
     }

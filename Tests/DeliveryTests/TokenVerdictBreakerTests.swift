@@ -6,9 +6,10 @@ import Testing
 @testable import Delivery
 @testable import Storage
 
-/// Unknown tokens: whose fault they are, and who must not be harmed by them.
+/// Unknown tokens: whether the settings or the tokens are wrong, and who must not suffer from
+/// them.
 @Suite struct TokenVerdictBreakerTests {
-    /// A delivery to the device `serial` of a user.
+    /// Returns a delivery to the device `serial` of a user.
     private func owed(
         to user: String, _ serial: UInt64, _ environment: GatewayEnvironment = .production
     ) -> OwedDelivery {
@@ -50,7 +51,7 @@ import Testing
         var breaker = TokenVerdictBreaker()
         let fleet = (1...40 as ClosedRange<UInt64>).map { owed(to: "user\($0)", $0) }
         for owed in fleet { breaker.noteAcceptance(of: owed) }
-        // A few of them die between those that are accepted.
+        // A few of the tokens end between accepted pushes.
         for owed in fleet.prefix(20) {
             #expect(breaker.judgeUnknownToken(of: owed) == .token)
             breaker.noteAcceptance(of: fleet[39])

@@ -5,7 +5,8 @@ import Testing
 
 @testable import Delivery
 
-/// A badge that is set counts from its entry on: what was raised before it does not come back.
+/// A badge that is set counts from its entry on; a badge that was raised before does not come
+/// back.
 @Suite struct TrackerBadgeTests {
     private let holder = BadgeHolder(
         container: Fixtures.container, deviceID: Fixtures.identifier("phone"),

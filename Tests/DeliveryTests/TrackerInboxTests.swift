@@ -5,7 +5,7 @@ import Testing
 
 @testable import Delivery
 
-/// What goes to inboxes is recorded with the step that passes the deliveries before it.
+/// Inbox entries are recorded with the step that passes the deliveries before them.
 @Suite struct TrackerInboxTests {
     private func entry(_ position: UInt64) -> InboxEntry {
         InboxEntry(

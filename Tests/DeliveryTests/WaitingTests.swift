@@ -8,7 +8,7 @@ import Testing
 
 @testable import Delivery
 
-/// What waits, and lets others go meanwhile.
+/// Deliveries that wait, and let others go meanwhile.
 @Suite struct WaitingTests {
     // MARK: Rows of a halted lane
 
@@ -23,7 +23,7 @@ import Testing
             let receipts = try await bench.receipts.count
             await bench.advance(by: .seconds(60), times: 10)
             #expect(await Turns.yield { bench.gateway.requests.count > 30 })
-            // A trial may be under way still.
+            // A trial may still be under way.
             let isRecorded = try await Turns.yield {
                 try await bench.receipts.count == receipts + bench.gateway.requests.count - 30
             }
@@ -39,7 +39,7 @@ import Testing
         try await bench.run {
             try await bench.accept(1...3)
             #expect(await bench.passed(3))
-            // As long as something waits it is tried, and told of.
+            // As long as something waits, the halt is tried and shown.
             await bench.advance(by: .seconds(30), times: 10)
             #expect(bench.worker.halts.count == 1)
             #expect(bench.metrics["belfry_halts"] == 1)
@@ -90,7 +90,7 @@ import Testing
         let later = now.advanced(by: .seconds(60))
         let untried = halts.untried(at: later)
         #expect(untried.map(\.scope) == [.container(.development)])
-        // Whoever tries meanwhile has it stay.
+        // A trial in the meantime keeps the halt.
         halts.letThrough(Fixtures.delivery(at: 1).delivery, at: later)
         for key in untried {
             let hasEnded = halts.remove(untried: key, at: later)
@@ -121,12 +121,12 @@ import Testing
                 bench.worker.halts.map(\.reason)
                     == ["the gateway cannot be used: ServiceUnavailable"])
             let sent = bench.gateway.requests.count
-            // What comes now waits without an attempt.
+            // A new delivery waits without an attempt.
             try await bench.accept(31...60)
             #expect(await bench.passed(60))
             #expect(bench.gateway.requests.count == sent)
             #expect(try await bench.retries.count { $0.attempts == 0 } == 30)
-            // Half an hour of trials: with waits of up to half a minute they are not many.
+            // There are only few trials in half an hour, because the pauses grow to half a minute.
             await bench.advance(by: .seconds(10), times: 180)
             #expect(bench.gateway.requests.count - sent <= 90)
             bench.gateway.follow { _, _ in .accepted }
@@ -172,7 +172,7 @@ import Testing
         }
         let others = bench.gateway.requests.filter { $0.container == WorkerBench.otherContainer }
         #expect(others.count == 10)
-        // Both windows, and the trials of the halt, one for each time that its pause has passed.
+        // The count includes both windows and the trials of the halt, one after each pause.
         #expect(bench.gateway.requests.count - others.count < 150)
     }
 

@@ -7,9 +7,10 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What waits is judged again when it is sent: by then it may be another user's device.
+/// A waiting delivery is checked again when it is sent, because its device may have another owner
+/// by then.
 @Suite struct WithdrawalTests {
-    /// What happens while a delivery waits.
+    /// The event while a delivery waits.
     enum Meanwhile: String, CaseIterable {
         case signOut, takeover, otherEnvironment, deletion
 
@@ -48,7 +49,7 @@ import Testing
     {
         deliveries.map { owed in
             var owed = owed
-            // The bench saves no subscription: so this one is gone.
+            // The bench saves no subscription, so the subscription counts as deleted.
             owed.delivery.isOnce = meanwhile == .deletion ? false : nil
             return owed
         }
@@ -71,7 +72,7 @@ import Testing
         #expect(bench.gateway.requests.count == sent)
         #expect(letters == Array(repeating: meanwhile.withdrawal.rawValue, count: 3))
         #expect(bench.metrics[#"belfry_deliveries_settled_total{outcome="withdrawn"}"#] == 3)
-        // What is redriven is judged like everything else.
+        // A redriven delivery is checked like any other.
         let redriven = try await bench.store.redriveDeadLetters(
             nil, of: Fixtures.container, reason: nil, at: bench.clock.moment)
         #expect(redriven.redriven == 3)
@@ -102,7 +103,7 @@ import Testing
         try await bench.run {
             let handing = Task { try await bench.accept(1...4) }
             #expect(await Turns.yield { bench.gateway.requests.count == 2 })
-            // Two are with the gateway; two wait for room.
+            // Two deliveries are with the gateway, and two wait for room.
             try await Meanwhile.signOut.happen(to: bench.store)
             for request in bench.gateway.requests {
                 bench.gateway.answer(request.ticket, .accepted)
@@ -167,7 +168,7 @@ import Testing
             }
             #expect(done)
         }
-        // The gateway has said nothing, and nothing of it is in trouble.
+        // The gateway has not answered, and this must not count as a failure of the gateway.
         #expect(bench.gateway.requests.count == 30)
         #expect(bench.worker.answers.isEmpty)
         #expect(bench.worker.halts.isEmpty)

@@ -50,7 +50,8 @@ struct WorkerBench {
             on: ledger, recordingTo: progress, through: gateway, clock: clock)
     }
 
-    /// The device of the fixtures' deliveries, with the serial that they name, and a second one.
+    /// Registers the device of the fixtures' deliveries, with the serial that they name, and a
+    /// second one.
     private static func registerDevices(in store: RelayStore) async throws {
         for container in [Fixtures.container, otherContainer] {
             for (number, name) in ["phone", "tablet"].enumerated() {
@@ -60,7 +61,7 @@ struct WorkerBench {
         }
     }
 
-    /// Runs the worker's loops beside `body`, and cancels them after it.
+    /// Runs the worker's loops while `body` runs, and cancels them afterwards.
     func run(_ body: () async throws -> Void) async throws {
         let worker = worker
         let loops = Task { try await worker.run() }
@@ -81,27 +82,28 @@ struct WorkerBench {
             OwedBatch(deliveries: deliveries, finished: LogPosition(positions.upperBound)))
     }
 
-    /// Hands over deliveries of ascending positions, one for each.
+    /// Hands over deliveries of ascending positions, one for each position.
     func accept(_ deliveries: [OwedDelivery]) async throws {
         try await worker.accept(
             OwedBatch(
                 deliveries: deliveries, finished: deliveries.last?.delivery.ordinal.position))
     }
 
-    /// Whether nobody but the clock is waited for: an answer that is on its way and a step that is
-    /// being recorded would come late by a clock that goes on meanwhile.
+    /// Whether no answer is on its way and no step is being recorded.
+    ///
+    /// The clock may move only then; otherwise the answer or step would seem to come late.
     private var isAtRest: Bool { gateway.isIdle && progress.isIdle }
 
-    /// Moves the clock in steps until `condition` holds, whenever nothing is under way.
+    /// Moves the clock in steps until `condition` holds, whenever the bench is at rest.
     ///
-    /// - Returns: Whether it came to hold before patience ended.
+    /// - Returns: Whether the condition held before patience ended.
     func advance(
         by step: Duration, until condition: () async throws -> Bool
     ) async rethrows -> Bool {
         try await Turns.yield(until: condition) { if isAtRest { clock.advance(by: step) } }
     }
 
-    /// Moves the clock in so many steps, whenever nothing is under way, and lets others go on.
+    /// Moves the clock `count` times, whenever the bench is at rest, and lets other tasks run.
     func advance(by step: Duration, times count: Int) async {
         for _ in 0..<count {
             _ = await Turns.yield { isAtRest }
@@ -139,7 +141,7 @@ final class FaultyProgress: ShardProgress {
         self.store = store
     }
 
-    /// Steps and readings refused so far.
+    /// The number of steps and readings refused so far.
     var refusalCount: Int { refusals.load(ordering: .relaxed) }
 
     /// Whether nothing is being read or recorded.
@@ -155,7 +157,8 @@ final class FaultyProgress: ShardProgress {
         fault.withLock { $0 = error }
     }
 
-    /// Refuses to say what is to be known of deliveries before they are sent, and what waits.
+    /// Makes the readings fail that are needed before deliveries are sent, and those of waiting
+    /// ones.
     func refuseReading(_ error: StorageError?) {
         readingFault.withLock { $0 = error }
     }
@@ -245,7 +248,7 @@ final class FaultyProgress: ShardProgress {
     }
 }
 
-/// A delivery for each position, changed as a test wants them.
+/// Returns a delivery for each position, modified by `change`.
 func deliveries(
     _ positions: ClosedRange<UInt64>, _ change: (inout Delivery) -> Void = { _ in }
 ) -> [OwedDelivery] {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Delivery
 
-/// Foundation's zones share no code with these, and have data of their own.
+/// Compares the zone rules with Foundation's, which share no code and have data of their own.
 @Suite struct ZoneRulesTests {
     private static let names = [
         "Africa/Casablanca", "America/Argentina/Buenos_Aires", "America/New_York",
@@ -17,7 +17,7 @@ import Testing
         let zone = try #require(TimeZone(identifier: name))
         var clock = ZoneClock()
         var differences: [Date] = []
-        // From 1972 to 2036, every seventeen hours; what is far off may be known to one of them.
+        // From 1972 to 2036 in steps of seventeen hours; the data may differ for far dates.
         for hours in stride(from: 17_520 as Int64, to: 579_000, by: 17) {
             let date = Date(timeIntervalSince1970: Double(hours * 3600))
             let found = clock.offset(of: name, at: Timestamp(seconds: hours * 3600))
@@ -34,13 +34,15 @@ import Testing
             ("CET-1CEST,M3.5.0,M10.5.0/3", 1_774_746_000, 7200),
             ("CET-1CEST,M3.5.0,M10.5.0/3", 1_792_889_999, 7200),
             ("CET-1CEST,M3.5.0,M10.5.0/3", 1_792_890_000, 3600),
-            // In the south summer lasts over the end of the year; by half an hour.
+            // In the southern hemisphere summer time lasts over the end of the year; here it is
+            // half an hour.
             ("<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1_767_225_600, 39_600),
             ("<+1030>-10:30<+11>-11,M10.1.0,M4.1.0", 1_782_864_000, 37_800),
-            // Ireland's winter is its other time.
+            // In Ireland the winter time counts as the alternative.
             ("IST-1GMT0,M10.5.0,M3.5.0/1", 1_782_864_000, 3600),
             ("IST-1GMT0,M10.5.0,M3.5.0/1", 1_767_225_600, 0),
-            // All year, by RFC 9636's example; and hours before the day.
+            // Summer time all year (the example of RFC 9636), and transitions before the day
+            // begins.
             ("XXX3EDT4,0/0,J365/23", 1_767_225_600, -14_400),
             ("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1_774_745_999, -7200),
             ("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1_774_746_000, -3600),
