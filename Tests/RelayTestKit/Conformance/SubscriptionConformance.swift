@@ -53,8 +53,10 @@ package enum SubscriptionConformance {
         let many = (10..<50).map { Sample.subscription("s\($0)", artist: "artist-\($0)", of: ann) }
         let saved = try await edit(store, many.map { .create($0) }).compactMap(\.savedVersion)
         _ = try await edit(store, [.delete(many[1].id)])
-        _ = try await save(
-            Sample.subscription("other", artist: "artist-1", of: Sample.owner("bob")), in: store)
+        let bob = Sample.owner("bob")
+        let other = Sample.subscription("other", artist: "artist-1", of: bob)
+        _ = try await store.edit(
+            [.create(other)], of: bob, atomicity: .independent, at: Sample.moment(9))
         let others = ["nowhere", "other"].map { name -> SubscriptionID in Sample.identifier(name) }
         let ids = many.map(\.id) + others
         let all = try await store.subscriptions(named: ids, of: ann, bytes: 1 << 20)
