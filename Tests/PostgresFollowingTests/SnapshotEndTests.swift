@@ -147,10 +147,10 @@ struct SnapshotEndTests {
         try server.sql("UPDATE orders SET status = 'sent' WHERE id = 8", in: name)
         let followed = Followed()
         try await followed.run(settings) { follower in
-            while follower.status.warning?.contains("one is still open") != true {
-                try Task.checkCancellation()
-                await Task.yield()
+            let isWaiting = await Turns.yield {
+                follower.status.warning?.contains("one is still open") == true
             }
+            #expect(isWaiting)
             try session.run("COMMIT")
             await followed.until { $0.words.last == "following" }
         }

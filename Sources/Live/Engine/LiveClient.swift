@@ -167,7 +167,6 @@ package struct LiveSet: Sendable {
     /// The container's schema under which the queries were read.
     package let schema: LiveSchema
 
-    /// Creates an edit.
     package init(
         version: Int64, _ queries: [DeclaredQuery], removing removed: [String]?,
         under schema: LiveSchema

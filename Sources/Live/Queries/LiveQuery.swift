@@ -188,7 +188,6 @@ package struct LiveBound: Sendable, Hashable {
     /// Whether records with this value belong to the result.
     package let isIncluded: Bool
 
-    /// Creates a bound.
     package init(_ value: FieldValue, isIncluded: Bool = true) {
         self.value = value
         self.isIncluded = isIncluded

@@ -59,7 +59,6 @@ package struct MatchingCost: Sendable, Hashable {
     /// the record type use too many fields already.
     package var unplaced: Int
 
-    /// Creates a cost.
     package init(
         candidatesPerChange: Double, isResidual: Bool, keys: Int, crowd: Int = 0, unplaced: Int = 0
     ) {

@@ -43,7 +43,7 @@ public struct RegularExpressionRefusal: Error, Hashable {
     /// Then the expression itself is not at fault.
     public var passes: Bool
 
-    /// Creates a refusal.
+    /// Creates a refusal for a reason, which by default is permanent.
     public init(_ reason: String, passes: Bool = false) {
         self.reason = reason
         self.passes = passes
@@ -52,7 +52,7 @@ public struct RegularExpressionRefusal: Error, Hashable {
 
 /// The absence of an engine: every pattern of MATCHES is refused, and everything else works.
 public struct NoRegularExpressions: RegularExpressionEngine {
-    /// Creates the engine.
+    /// Creates an engine that refuses every pattern.
     public init() {}
 
     /// Throws for every pattern.

@@ -9,7 +9,6 @@ package struct PublicURL: Sendable, CustomStringConvertible, ExpressibleByString
         self.text = text
     }
 
-    /// Creates a fixed URL.
     package init(_ text: String) {
         self.init(asking: { text })
     }

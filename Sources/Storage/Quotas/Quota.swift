@@ -141,7 +141,6 @@ package struct QuotaRefusal: Error, Sendable, Hashable, CustomStringConvertible 
     /// The current use.
     package var use: Int
 
-    /// Creates a refusal.
     package init(_ quota: Quota, limit: Int, use: Int) {
         self.quota = quota
         self.limit = limit

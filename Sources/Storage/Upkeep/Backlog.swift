@@ -16,7 +16,6 @@ package struct StoreFootprint: Sendable, Hashable {
     /// The settings in which other relays of the store differ from this one, one sentence each.
     package var disagreements: [String] = []
 
-    /// Creates a footprint.
     package init(fileBytes: Int, walBytes: Int, freeBytes: UInt64?) {
         self.fileBytes = fileBytes
         self.walBytes = walBytes
@@ -41,7 +40,6 @@ package struct Backlog: Sendable, Hashable {
     /// was created.
     package var unkept = 0
 
-    /// Creates a backlog.
     package init(retries: Int, ranges: Int, rangeSubscriptions: Int, quarantined: Int) {
         self.retries = retries
         self.ranges = ranges
@@ -77,7 +75,6 @@ package struct ContainerBacklog: Sendable, Hashable {
     /// The number of subscriptions in unsettled ranges.
     package var rangeSubscriptions: Int
 
-    /// Creates a backlog.
     package init(container: ContainerKey, retries: Int, rangeSubscriptions: Int) {
         self.container = container
         self.retries = retries

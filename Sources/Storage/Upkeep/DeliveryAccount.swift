@@ -26,7 +26,6 @@ package struct DeliveryAccount: Sendable, Hashable {
     /// The number of dead letters that an operator dropped or that exceeded their retention.
     package var dropped: Int
 
-    /// Creates an account.
     package init(
         container: ContainerKey, owed: Int, delivered: Int, pending: Int, folded: Int = 0,
         seen: Int = 0, waitingInRanges: Int = 0, deadLetters: Int, dropped: Int

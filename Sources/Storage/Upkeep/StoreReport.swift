@@ -13,7 +13,6 @@ package struct StoreReport: Sendable, Hashable {
     /// The version of the schema.
     package var schemaVersion: Int
 
-    /// Creates a report.
     package init(
         problems: [String], accounts: [DeliveryAccount], head: LogPosition,
         progress: LogPosition, schemaVersion: Int

@@ -39,7 +39,6 @@ package struct WriteRequest: Sendable {
     /// writer's time for both.
     static let changesPerEdit = 4
 
-    /// Creates a request.
     package init(
         lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, answersCaller: Bool = true,
         perform: @escaping @Sendable (inout OpenCommit) throws -> @Sendable () -> Void,

@@ -320,7 +320,6 @@ package struct ZoneHead: Sendable, Hashable {
     /// The head of a database without zones.
     package static let start = ZoneHead(position: .start, edit: 0)
 
-    /// Creates a head.
     package init(position: LogPosition, edit: UInt64, prunedEdit: UInt64 = 0) {
         self.position = position
         self.edit = edit

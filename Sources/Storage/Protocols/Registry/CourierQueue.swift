@@ -148,7 +148,6 @@ package struct CourierQueueing: Sendable, Hashable {
     /// The number of older notifications dropped to make room.
     package var dropped: Int
 
-    /// Creates a result.
     package init(outcomes: [Outcome], dropped: Int) {
         self.outcomes = outcomes
         self.dropped = dropped

@@ -27,7 +27,6 @@ package struct Redriving: Sendable, Hashable {
     /// They stay dead letters, because a retry would only end again.
     package var expired = 0
 
-    /// Creates a result.
     package init(redriven: Int = 0, expired: Int = 0) {
         self.redriven = redriven
         self.expired = expired

@@ -139,7 +139,6 @@ package struct StoredNotification: Sendable, Hashable {
     /// When it was marked read, if it was.
     package var readAt: Timestamp?
 
-    /// Creates a stored notification.
     package init(
         sequence: UInt64, position: LogPosition, notificationID: UUIDBytes,
         subscriptionID: SubscriptionID, database: DatabaseScope, payload: [UInt8],

@@ -68,7 +68,6 @@ package struct FanoutRange: Sendable, Hashable {
     /// If not, `serials` is empty.
     package var isReadable = true
 
-    /// Creates a range.
     package init(
         id: UInt64, container: ContainerKey, position: LogPosition, serials: [UInt64],
         offset: UInt32

@@ -66,7 +66,6 @@ package struct LogEntry: Sendable, Hashable {
     /// Whether the entry before it was appended by the same request.
     package let continuesRequest: Bool
 
-    /// Creates an entry.
     package init(
         position: LogPosition, appendedAt: Timestamp, container: ContainerKey, body: LogEntryBody,
         continuesRequest: Bool = false

@@ -63,7 +63,6 @@ package struct VersionEnding: Sendable, Hashable {
     /// The container of the version.
     package var container: ContainerKey
 
-    /// Creates an ending.
     package init(_ kind: Kind, serial: UInt64, of container: ContainerKey) {
         self.kind = kind
         self.serial = serial
