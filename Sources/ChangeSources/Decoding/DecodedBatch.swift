@@ -54,7 +54,8 @@ package enum DecodedItem: Sendable, Hashable {
     case refused(path: String, reason: String)
     /// Something understood that is not a change, such as a heartbeat.
     case ignored(reason: String)
-    /// The end of a snapshot: kept records of these types that it did not contain are to be deleted.
+    /// The end of a snapshot: kept records of these types that it did not contain are to be
+    /// deleted.
     case ended(EndedTypes)
 }
 

@@ -70,8 +70,8 @@ struct DevicePacing: Sendable {
     ///
     /// Returns its time, or `nil` if the delivery may go at once.
     ///
-    /// A delivery takes one place, however often it is sent. `reason` is why it waited before, if it
-    /// did.
+    /// A delivery takes one place, however often it is sent. `reason` is why it waited before, if
+    /// it did.
     mutating func reserve(
         _ delivery: Delivery, waitingFor reason: WaitReason?, at now: Timestamp
     ) -> Timestamp? {

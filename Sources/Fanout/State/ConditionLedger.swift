@@ -64,8 +64,8 @@ package struct PredicateCost: Sendable, Hashable {
     package let crowd: Int
     /// The weighted number of comparisons of one evaluation.
     package let comparisons: Int
-    /// Whether it is evaluated only where the condition that it replaces is, so that an edit adds no
-    /// evaluations.
+    /// Whether it is evaluated only where the condition that it replaces is, so that an edit adds
+    /// no evaluations.
     package let isInPlace: Bool
     /// The bytes that it takes in memory each time it is filed.
     package let memory: Int

@@ -52,8 +52,8 @@ package struct MatchingCost: Sendable, Hashable {
     ///
     /// The subscription that it replaces does not count.
     package var crowd: Int
-    /// Whether it would be verified only where the subscription that it replaces has a posting of its
-    /// own, so that an edit adds no verifications.
+    /// Whether it would be verified only where the subscription that it replaces has a posting of
+    /// its own, so that an edit adds no verifications.
     package var isInPlace = false
     /// The number of its comparisons that only the evaluator can judge, because the conditions of
     /// the record type use too many fields already.

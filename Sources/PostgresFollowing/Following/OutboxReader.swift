@@ -48,8 +48,8 @@ struct OutboxReader {
 
     /// Reads the rows with these numbers, in their order.
     ///
-    /// - Returns: The rows, and the numbers of those whose tables have a `DEFERRABLE` key, which are
-    ///   needed to tell which names a later row of the same transaction takes and gives up.
+    /// - Returns: The rows, and the numbers of those whose tables have a `DEFERRABLE` key, which
+    ///   are needed to tell which names a later row of the same transaction takes and gives up.
     mutating func batch(
         of numbers: [Int64], _ catalogue: Catalogue
     ) throws -> (batch: RowBatch, movable: [Int64]) {

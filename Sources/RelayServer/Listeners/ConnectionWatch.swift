@@ -115,8 +115,8 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var isDeaf = false
     /// Whether more requests came than may wait.
     ///
-    /// Further ones are dropped, and the client repeats them on another connection, as it does after
-    /// the last answer of a connection (RFC 9112, §9.3.2).
+    /// Further ones are dropped, and the client repeats them on another connection, as it does
+    /// after the last answer of a connection (RFC 9112, §9.3.2).
     private var isFull = false
     /// Whether the newest request is HTTP/1.0, whose connection ends with the answer by default.
     private var isOld = false

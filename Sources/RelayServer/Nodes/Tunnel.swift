@@ -73,8 +73,8 @@ final class TunnelEnd: ChannelDuplexHandler {
     func channelWritabilityChanged(context: ChannelHandlerContext) { partner?.readIfWanted() }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // A WebSocket whose client closed its sending side has gone. It is also closed if this relay
-        // ends, or if nothing arrives from the owner, which pings its clients.
+        // A WebSocket whose client closed its sending side has gone. It is also closed if this
+        // relay ends, or if nothing arrives from the owner, which pings its clients.
         switch event {
         case ChannelEvent.inputClosed as ChannelEvent, is ChannelShouldQuiesceEvent,
             is IdleStateHandler.IdleStateEvent:

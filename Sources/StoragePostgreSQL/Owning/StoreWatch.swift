@@ -105,7 +105,8 @@ package final class StoreWatch: Sendable {
         }
     }
 
-    /// Removes the claimant from the store's relays, so that it is not listed as silent after its end.
+    /// Removes the claimant from the store's relays, so that it is not listed as silent after its
+    /// end.
     ///
     /// It uses only an existing connection, and waits for two seconds at most.
     package func leave() async {

@@ -75,7 +75,8 @@ extension ChangesCommand {
             ]
         }
 
-        /// Returns the sentence above the explanations, if pushes were made for `count` subscriptions.
+        /// Returns the sentence above the explanations, if pushes were made for `count`
+        /// subscriptions.
         private func sentence(for count: Int) -> String {
             switch count {
             case 0:
