@@ -36,15 +36,15 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
     static func wrongValue(_ parameters: [String: String]) -> BadPostgresURL? {
         let ports = parameters["port"]?.split(separator: ",") ?? []
         guard ports.allSatisfy({ (1...65_535).contains(Self.number($0) ?? 0) }) else {
-            return BadPostgresURL(reason: "a port is a whole number from 1 to 65535")
+            return BadPostgresURL(reason: "a port must be a whole number from 1 to 65535")
         }
         if let time = parameters["connect_timeout"], Self.number(time) == nil {
-            return BadPostgresURL(reason: "connect_timeout is a whole number of seconds")
+            return BadPostgresURL(reason: "connect_timeout must be a whole number of seconds")
         }
         for (name, values) in [("sslmode", modes), ("target_session_attrs", sessions)] {
             if let value = parameters[name], !values.contains(value) {
                 return BadPostgresURL(
-                    reason: "\(name) is one of \(values.sorted().joined(separator: ", "))")
+                    reason: "\(name) must be one of \(values.sorted().joined(separator: ", "))")
             }
         }
         return nil
@@ -59,8 +59,8 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
 
     /// The error for a text that libpq would parse as keys and values, but that has no `=`.
     static let noURL = BadPostgresURL(
-        reason: "an URL of PostgreSQL begins with postgresql:// or postgres://, as "
-            + "postgresql://belfry@db.example/relay; libpq's key=value pairs are taken too")
+        reason: "a URL of PostgreSQL begins with postgresql:// or postgres://, for example "
+            + "postgresql://belfry@db.example/relay; libpq's key=value pairs are allowed too")
 
     /// Returns whether a text has another scheme than PostgreSQL's, or is neither a URL nor
     /// key-value pairs.
@@ -76,9 +76,8 @@ package struct BadPostgresURL: Error, Sendable, Hashable {
     ///
     /// libpq takes what follows the `/` as the name of the database.
     static let cutPassword = BadPostgresURL(
-        reason: "it has an \"@\" after a \"/\": in a name they are written as %40 and %2F, and a "
-            + "password does not belong into it, but into the file that PGPASSFILE names, or into "
-            + "PGPASSWORD")
+        reason: "it has an \"@\" after a \"/\": in a name, write them as %40 and %2F; a password "
+            + "does not belong in the URL, but in the file that PGPASSFILE names, or in PGPASSWORD")
 
     /// Returns whether a URL has an `@` in its path.
     static func hasCutPassword(_ text: String) -> Bool {

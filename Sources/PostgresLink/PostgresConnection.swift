@@ -151,7 +151,7 @@ package final class PostgresConnection: @unchecked Sendable {
                 room -= Self.size(of: row, of: result)
                 guard room >= 0 else {
                     throw PostgresError(
-                        state: "", message: "the server's answer is longer than any should be")
+                        state: "", message: "the server's answer is too long")
                 }
                 rows.append(
                     (0..<PQnfields(result)).map { column in
@@ -233,13 +233,13 @@ package final class PostgresConnection: @unchecked Sendable {
     ///
     /// libpq would then return the same result at each call, without end.
     static let unasked = PostgresError(
-        state: "", message: "the server answers with data that nobody asked for")
+        state: "", message: "the server answers with data that was not asked for")
 
     /// Counts a result, because a hostile server could send results without end.
     private static func note(_ answers: inout Int) throws {
         answers += 1
         guard answers <= mostAnswers else {
-            throw PostgresError(state: "", message: "the server's answers have no end")
+            throw PostgresError(state: "", message: "the server sends answers without end")
         }
     }
 

@@ -35,7 +35,7 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         let parameters = Self.values(options)
         guard parameters["password"] == nil else {
             throw BadPostgresURL(
-                reason: "it holds a password, which others could see: put it into the file that "
+                reason: "it contains a password, which others could see: put it into the file that "
                     + "PGPASSFILE names, or into PGPASSWORD")
         }
         if let other = parameters.keys.filter({ !Self.allowed.contains($0) }).min() {

@@ -172,7 +172,7 @@ struct MoveCommandTests {
         #expect(try await refused("--from", file, "--to", url).contains("there is no store at"))
         let secret = try await refused(
             "--from", file, "--to", "postgresql://u:geheim@127.0.0.1/d")
-        #expect(secret.contains("it holds a password") && !secret.contains("geheim"))
+        #expect(secret.contains("it contains a password") && !secret.contains("geheim"))
         #expect(try await refused("--from", url, "--to", url).contains("the same store"))
         // `--from-schema` beside a file must be refused: the schema was meant for the other end.
         let misplaced = try await refused("--from", file, "--from-schema", schema, "--to", url)

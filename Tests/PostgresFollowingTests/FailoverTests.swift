@@ -99,7 +99,7 @@ struct FailoverTests {
                     in: name)
                 try await Task.sleep(for: .milliseconds(200))
             }
-            #expect(follower.status.sentence.contains("and was from here up to "))
+            #expect(follower.status.sentence.contains("but this follower confirmed only up to "))
         }
         // A new follower is a decision of the operator's to continue.
         try await Followed().follow(settings) { followed in

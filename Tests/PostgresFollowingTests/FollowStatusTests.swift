@@ -10,8 +10,8 @@ import Testing
         #expect(status.word == "following")
         status.refusing = "It refuses changes."
         #expect(status.word == "lagging" && status.sentence == "It refuses changes.")
-        status.warning = "It is about to throw away log."
-        #expect(status.sentence == "It refuses changes. It is about to throw away log.")
+        status.warning = "It is about to remove log."
+        #expect(status.sentence == "It refuses changes. It is about to remove log.")
         status.rowsOlder = 2
         #expect(status.sentence.hasPrefix("It refuses changes. Rows fired nothing"))
         status.refusing = nil

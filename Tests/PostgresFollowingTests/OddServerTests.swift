@@ -27,7 +27,7 @@ struct OddServerTests {
         let server = try OddServer(OddServer.message(kind, [0, 0, 0]))
         let one = try connection(to: server)
         let refused = #expect(throws: PostgresError.self) { _ = try one.query("SELECT 1") }
-        #expect(refused?.message == "the server answers with data that nobody asked for")
+        #expect(refused?.message == "the server answers with data that was not asked for")
         let other = try connection(to: server)
         try other.beginRows("SELECT 1")
         #expect(throws: PostgresError.self) { _ = try other.nextRow() }
@@ -42,7 +42,7 @@ struct OddServerTests {
         let server = try OddServer(OddServer.done, hasNoEnd: true)
         let connection = try connection(to: server)
         let refused = #expect(throws: PostgresError.self) { _ = try connection.query("SELECT 1") }
-        #expect(refused?.message == "the server's answers have no end")
+        #expect(refused?.message == "the server sends answers without end")
     }
 
     @Test func `rows without an end are given up before they fill the memory`() throws {
@@ -56,7 +56,7 @@ struct OddServerTests {
         let refused = #expect(throws: PostgresError.self) {
             _ = try connection.query("SELECT 1", atMost: 100_000)
         }
-        #expect(refused?.message == "the server's answer is longer than any should be")
+        #expect(refused?.message == "the server's answer is too long")
     }
 
     @Test func `notifications that come along are known, and told once`() throws {

@@ -343,7 +343,7 @@ struct ProblemTests {
         }
         #expect(
             advice("postgresql://me:hidden@db/shop")
-                == "The URL of the database cannot be used: it holds a password, which others "
+                == "The URL of the database cannot be used: it contains a password, which others "
                 + "could see: put it into the file that PGPASSFILE names, or into PGPASSWORD.")
         #expect(advice("postgresql://db/shop?options=-cx").contains("\"options\" cannot be set"))
         #expect(advice("http://db/shop").hasPrefix("The URL of the database cannot be used:"))
@@ -356,7 +356,7 @@ struct ProblemTests {
             state: "", message: "server does not support SSL, but SSL was required")
         #expect(error.refusal == .untrusted)
         let advice = FollowProblem.untrusted(error.message).advice
-        #expect(advice.hasPrefix("The server speaks no TLS (\(error.message)): set ssl = on"))
+        #expect(advice.hasPrefix("The server does not speak TLS (\(error.message)): set ssl = on"))
         #expect(advice.contains("sslmode=disable") && !advice.contains("sslrootcert"))
         #expect(FollowProblem.untrusted("x").advice.contains("sslrootcert"))
     }

@@ -262,7 +262,7 @@ struct ServedTests {
         #expect(lacking.value(at: ["following", "verdict"]) == "broken")
         let sentence = lacking.value(at: ["following", "sentence"])?.text ?? ""
         #expect(sentence.contains("the slot \(name) is confirmed up to"), "\(sentence)")
-        #expect(sentence.contains("the last change that it holds is of "), "\(sentence)")
+        #expect(sentence.contains("the last change that it contains is of "), "\(sentence)")
         if makesAnew { try server.sql("SELECT pg_drop_replication_slot('\(name)')") }
         try await relay.client.administer(
             "PUT", "\(relay.container.path)/sources/shop", ["follow": ["make": true]]

@@ -60,7 +60,8 @@ struct ServerConditionTests {
             group.cancelAll()
         }
         let sentence = follower.status.sentence
-        #expect(sentence.contains("(public.more), and nothing is told of them"), "\(sentence)")
+        #expect(
+            sentence.contains("(public.more), so their changes are not reported"), "\(sentence)")
         #expect(follower.status.word == "lagging")
     }
 
@@ -127,13 +128,13 @@ struct ServerConditionTests {
                     + "WHERE datname = '\(name)' AND pid <> pg_backend_pid()")
             // The status word is not enough: in between, the status says that the table is not
             // followed.
-            _ = await Turns.yield { follower.status.sentence.contains("in between is not told") }
+            _ = await Turns.yield { follower.status.sentence.contains("in between is missing") }
             return follower.status
         }
         #expect(Set(followed.seen.rows.map(\.table)) == ["more"])
         #expect(status.tablesPutBack == ["public.t"])
         #expect(
-            status.sentence.contains("(public.t): what was changed in between is not told"),
+            status.sentence.contains("(public.t): what was changed in between is missing"),
             "\(status.sentence)")
     }
 
@@ -155,7 +156,7 @@ struct ServerConditionTests {
         }
         #expect(status.tablesNew.contains("public.t"))
         #expect(
-            status.sentence.contains("what was changed while they were not in it is not told"),
+            status.sentence.contains("what was changed while they were not in it is missing"),
             "\(status.sentence)")
     }
 

@@ -31,10 +31,11 @@ struct HostErrorTests {
 /// Values in a database URL that can never work are refused when the settings are read.
 struct WrongValueTests {
     @Test(arguments: [
-        ("postgresql://belfry@h:geheim/relay", "a port is"),
-        ("postgresql://belfry@h:99999/relay", "a port is"), ("host=h port=0", "a port is"),
-        ("postgresql://belfry@a:5432,b:x/relay", "a port is"),
-        ("postgresql://h/relay?connect_timeout=geheim", "connect_timeout is"),
+        ("postgresql://belfry@h:geheim/relay", "a port must be"),
+        ("postgresql://belfry@h:99999/relay", "a port must be"),
+        ("host=h port=0", "a port must be"),
+        ("postgresql://belfry@a:5432,b:x/relay", "a port must be"),
+        ("postgresql://h/relay?connect_timeout=geheim", "connect_timeout must be"),
         ("postgresql://h/relay?sslmode=geheim", "sslmode is one of"),
         ("postgresql://h/relay?target_session_attrs=geheim", "target_session_attrs is one of"),
     ])

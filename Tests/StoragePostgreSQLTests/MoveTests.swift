@@ -403,7 +403,7 @@ struct MoveTests {
         let path = try await Self.newStore()
         let place = try TestPlace().place(role: "nobody_here")
         let refusal = try await Self.refusal { try await Self.move(path, to: place) }
-        #expect(refusal.contains("does not let the role in"))
+        #expect(refusal.contains("does not let the role log in"))
         try await RelayStore.open(path: path, settings: .forTests).close()
     }
 

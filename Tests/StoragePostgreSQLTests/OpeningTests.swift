@@ -47,7 +47,7 @@ struct OpeningTests {
 
     @Test func `a role that is not there is not let in`() throws {
         let reason = try #require(Self.reason(try TestPlace().session(role: "nobody_here")))
-        #expect(reason.contains("does not let the role in"))
+        #expect(reason.contains("does not let the role log in"))
         #expect(reason.contains("PGPASSFILE"))
     }
 
@@ -321,7 +321,7 @@ struct OpeningTests {
         try test.server.sql(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '\(role)'")
         let isTold = await Turns.yield {
-            store.shortage?.contains("does not let the role in") == true
+            store.shortage?.contains("does not let the role log in") == true
         }
         #expect(isTold, "\(String(describing: store.shortage))")
         // Readiness is public, so it must not repeat the server's words, which name the role.
@@ -388,7 +388,7 @@ struct OpeningTests {
         let place = try PostgresPlace(
             url: "host=/nonexistent,\(folder) user=nobody_here dbname=postgres")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
-        #expect(try #require(Self.reason(session)).contains("does not let the role in"))
+        #expect(try #require(Self.reason(session)).contains("does not let the role log in"))
         let refused = "connection to server at \"a\" (::1), port 5432 failed: Connection refused"
         let text = "\(refused)\n\tIs the server running on that host?\n"
         #expect(PostgresError(connecting: text).message == refused)

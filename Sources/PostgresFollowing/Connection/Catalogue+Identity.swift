@@ -96,9 +96,9 @@ extension Catalogue {
         let named =
             tables.prefix(5).joined(separator: ", ") + (tables.count > 5 ? " and others" : "")
         return "PostgreSQL refuses each UPDATE and DELETE of tables whose replica identity has "
-            + "generated columns that the publication does not tell (\(named)): ALTER PUBLICATION "
-            + "\(publication.shownName) SET (\(Self.generatedOption)); where they are virtual, "
-            + "which none tells, ALTER TABLE … REPLICA IDENTITY DEFAULT."
+            + "generated columns that the publication does not contain (\(named)): ALTER "
+            + "PUBLICATION \(publication.shownName) SET (\(Self.generatedOption)); if they are "
+            + "virtual, which no publication contains, ALTER TABLE … REPLICA IDENTITY DEFAULT."
     }
 
     /// Returns the tables whose changes are refused; the query locks none of them.

@@ -19,12 +19,12 @@ extension Catalogue {
         /// needs; otherwise `nil`.
         func warning(over limit: UInt64) -> String? {
             if keeping == "unreserved" {
-                return "The server is about to throw away log that the slot still needs: raise "
-                    + "max_slot_wal_keep_size, and look why the relay is behind."
+                return "The server is about to remove log that the slot still needs: raise "
+                    + "max_slot_wal_keep_size, and find out why the relay is behind."
             }
             guard let retainedBytes, retainedBytes > limit else { return nil }
-            return "The server keeps \(retainedBytes / 1_048_576) MB of its log for the slot: look "
-                + "why the relay is behind, or for transactions that are open for long."
+            return "The server keeps \(retainedBytes / 1_048_576) MB of its log for the slot: find "
+                + "out why the relay is behind, or end transactions that are open for long."
         }
     }
 

@@ -118,7 +118,7 @@ final class Catalogue: @unchecked Sendable {
     /// - Throws: ``FollowProblem/publicationLost(_:)``.
     func require(_ name: String, numbered publication: String, as known: String?) throws {
         guard let known, known != publication, connection.serverVersion >= 180_000 else { return }
-        throw FollowProblem.publicationLost("\(name) was made anew")
+        throw FollowProblem.publicationLost("\(name) was dropped and created again")
     }
 
     func makePublication(_ name: String, tables: [String]) throws {

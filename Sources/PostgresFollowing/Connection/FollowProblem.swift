@@ -112,26 +112,26 @@ package enum FollowProblem: Error, Sendable, Hashable {
         switch self {
         case .badURL(let reason): "The URL of the database cannot be used: \(reason)."
         case .unreachable(let reason) where PostgresError(state: "", message: reason).isOfReader:
-            "The server only reads (\(reason)): name the primary, or all hosts of the cluster; it "
-                + "is tried again."
+            "The server is read-only (\(reason)): name the primary, or all hosts of the cluster; "
+                + "it is tried again."
         case .unreachable(let reason):
             "PostgreSQL cannot be reached (\(reason)): "
                 + "\(PostgresError(state: "", message: reason).whatToCheck); it is tried again."
         case .untrusted(let reason) where PostgresError(state: "", message: reason).speaksNoTLS:
-            "The server speaks no TLS (\(reason)): set ssl = on there, with a certificate, or say "
-                + "sslmode=disable in the URL where nobody else is on the network between."
+            "The server does not speak TLS (\(reason)): set ssl = on there, with a certificate, "
+                + "or, on a network that nobody else uses, set sslmode=disable in the URL."
         case .untrusted(let reason):
-            "The server does not prove who it is (\(reason)): name the file with its authority in "
-                + "sslrootcert, and the host as its certificate has it."
+            "The server's certificate cannot be verified (\(reason)): name the file with its "
+                + "authority in sslrootcert, and the host as in the certificate."
         case .wrongPassword(let reason):
-            "PostgreSQL does not let the role in (\(reason)): check the password in the file that "
-                + "PGPASSFILE names or in PGPASSWORD, the role's right to log in and to CONNECT, "
-                + "and pg_hba.conf."
+            "PostgreSQL does not let the role log in (\(reason)): check the password in the file "
+                + "that PGPASSFILE names or in PGPASSWORD, the role's right to log in and to "
+                + "CONNECT, and pg_hba.conf."
         case .databaseMissing(let reason):
             "There is no such database (\(reason)): name one that exists in the URL."
         case .serverTooOld(let version):
-            "The server is PostgreSQL \(version / 10_000), and 14 is the oldest that can be "
-                + "followed: upgrade it, or let a webhook post its changes."
+            "The server is PostgreSQL \(version / 10_000), but 14 is the oldest version that can "
+                + "be followed: upgrade it, or let a webhook post its changes."
         case .walLevel(let level):
             "wal_level is \(level): set wal_level = logical in postgresql.conf and restart the "
                 + "server."
@@ -142,18 +142,18 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists, or run "
                 + "what --print-sql shows, as the owner of the tables."
         case .publicationMissing(let name):
-            "There is no publication \(name): CREATE PUBLICATION \(name.shownName) FOR TABLE …, "
-                + "or say --make with --tables."
+            "There is no publication \(name): CREATE PUBLICATION \(name.shownName) FOR TABLE …, or "
+                + "use --make with --tables."
         case .publicationEmpty(let name):
             "The publication \(name) has no table: ALTER PUBLICATION \(name.shownName) ADD "
                 + "TABLE …."
         case .publicationLost(let reason):
-            "The server cannot tell what was changed while the publication was not there "
+            "The server cannot report what was changed while the publication did not exist "
                 + "(\(reason)): make the publication, drop the slot with SELECT "
-                + "pg_drop_replication_slot(…), then say --make to begin anew with a snapshot."
+                + "pg_drop_replication_slot(…), then use --make to begin again with a snapshot."
         case .tableMissing(let tables):
-            "The database has no such table to follow (\(tables)): name in --tables those that "
-                + "are there, with their schema, each by a --tables of its own."
+            "The database does not have these tables (\(tables)): name existing ones, with their "
+                + "schema, each with a --tables of its own."
         case .identityMissing(let tables):
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "
@@ -161,71 +161,71 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .identityVirtual(let tables):
             "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
                 + "of tables with REPLICA IDENTITY FULL and virtual generated columns, which no "
-                + "publication tells (\(tables)): ALTER TABLE … REPLICA IDENTITY DEFAULT, make the "
-                + "columns STORED, or name other tables with --tables."
+                + "publication contains (\(tables)): ALTER TABLE … REPLICA IDENTITY DEFAULT, make "
+                + "the columns STORED, or name other tables with --tables."
         case .tablesNotPublished(let publication, let tables):
-            "The publication \(publication) is there, and has not all tables that were named "
+            "The publication \(publication) exists, but lacks some of the named tables "
                 + "(\(tables)): ALTER PUBLICATION \(publication.shownName) ADD TABLE …, or name "
-                + "another one that is made."
+                + "another publication, which is then made."
         case .slotMissing(let name):
-            "The server has no slot \(name), so that changes since it was lost cannot be told: say "
-                + "--make to begin anew with a snapshot."
+            "The server has no slot \(name), so changes since it was lost cannot be reported: use "
+                + "--make to begin again with a snapshot."
         case .slotLost(let name):
-            "The server has thrown away log that the slot \(name) needed "
-                + "(max_slot_wal_keep_size, idle_replication_slot_timeout): SELECT "
-                + "pg_drop_replication_slot('\(name)'), then say --make to begin anew with a "
-                + "snapshot."
+            "The server has removed log that the slot \(name) needed (max_slot_wal_keep_size, "
+                + "idle_replication_slot_timeout): SELECT pg_drop_replication_slot('\(name)'), "
+                + "then use --make to begin again with a snapshot."
         case .slotMoved(let reason):
-            "Somebody else followed by the slot meanwhile, or made it anew (\(reason)): what was "
-                + "changed in between is not told here. Drop it with SELECT "
-                + "pg_drop_replication_slot(…) and say --make to begin anew with a snapshot; or "
-                + "save the source as it is, or start the follower again, to go on without it."
+            "Another follower used the slot meanwhile, or the slot was made again (\(reason)): "
+                + "what was changed in between is missing here. Drop it with SELECT "
+                + "pg_drop_replication_slot(…) and use --make to begin again with a snapshot; or "
+                + "save the source as it is, or start the follower again, to go on without those "
+                + "changes."
         case .slotTaken(let reason):
-            "Somebody else follows by this slot (\(reason)): end it, or name another slot; it is "
+            "Another follower uses this slot (\(reason)): end it, or name another slot; it is "
                 + "tried again."
         case .slotOfOtherKind(let reason):
-            "The slot is none that can be followed (\(reason)): name another slot."
+            "The slot cannot be followed (\(reason)): name another slot."
         case .serverFull(let reason):
             "The server has no room (\(reason)): raise max_replication_slots, max_wal_senders or "
                 + "max_connections; it is tried again."
         case .serverRefused(let reason):
             "PostgreSQL refuses (\(reason)): see the server's log; it is tried again."
         case .rowRefused(let reason):
-            "PostgreSQL cannot hand over a row (\(reason)): mend the row, or the publication's "
-                + "condition, where that fails at it. What the log has of it already stays so: "
+            "PostgreSQL cannot hand over a row (\(reason)): correct the row, or the publication's "
+                + "condition if that fails at it. What the log already contains stays as it is: "
                 + "drop the slot with SELECT pg_drop_replication_slot(…), or delete the row of "
-                + "belfry.outbox; after a slot was dropped, say --make to begin anew with a "
+                + "belfry.outbox; after a slot was dropped, use --make to begin again with a "
                 + "snapshot."
         case .outboxMissing:
-            "The database has no outbox: say --make with --tables, or run what --print-sql shows."
+            "The database has no outbox: use --make with --tables, or run what --print-sql shows."
         case .outboxEmpty:
-            "No table has the outbox's triggers: say --make with --tables, or run what --print-sql "
+            "No table has the outbox's triggers: use --make with --tables, or run what --print-sql "
                 + "shows."
         case .outboxTaken(let holder):
-            "Somebody else follows by this outbox, or holds its lock (\(holder)): end it; it is "
-                + "tried again."
+            "Another follower uses this outbox, or holds its lock (\(holder)): end it; it is tried "
+                + "again."
         case .otherServer(let expected, let found):
-            "The server is another cluster (\(found), and it was \(expected)): where it is the "
-                + "same database, upgraded with its slot by pg_upgrade, save the source as it is, "
-                + "or start the follower again, to go on; otherwise name its slot and begin with "
-                + "a source of another name, because positions begin anew."
+            "The server is another cluster (\(found); it was \(expected)): if it is the same "
+                + "database, upgraded with its slot by pg_upgrade, save the source as it is, or "
+                + "start the follower again, to go on; otherwise name its slot and begin with a "
+                + "source of another name, because positions start again."
         case .serverWentBack(let reason):
-            "The server was put back to an earlier state (\(reason)), so that its changes look "
-                + "older than what the relay has: begin with a slot and a source of other names."
+            "The server was put back to an earlier state (\(reason)), so its changes look older "
+                + "than what the relay has: begin with a slot and a source of other names."
         case .storeRestored(let reason):
             "The store was restored, and what was followed after the copy may be missing "
                 + "(\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or the "
-                + "outbox with --drop, and save the source with --make to begin anew with a "
+                + "outbox with --drop, and save the source with --make to begin again with a "
                 + "snapshot; or save it as it is to go on without what is missing."
         case .brokenStream(let reason):
-            "What the server sends cannot be read (\(reason)): it is tried again; please report it."
-                + " To go on without it, drop the slot with SELECT pg_drop_replication_slot(…), or "
-                + "the outbox with --drop, then say --make to begin anew with a snapshot."
+            "What the server sends cannot be read (\(reason)): it is tried again; please report "
+                + "it. To go on without it, drop the slot with SELECT pg_drop_replication_slot(…), "
+                + "or the outbox with --drop, then use --make to begin again with a snapshot."
         case .relayUnreachable(let reason):
             "The relay cannot take changes (\(reason)): they wait in PostgreSQL, and it is tried "
                 + "again."
         case .relayRefuses(let reason):
-            "The relay refuses changes (\(reason)): mend the source; they wait in PostgreSQL."
+            "The relay refuses changes (\(reason)): correct the source; they wait in PostgreSQL."
         }
     }
 }

@@ -60,11 +60,11 @@ package struct RestoredHolding: Sendable, Hashable {
     ) -> FollowProblem? {
         guard let confirmed, timelines.version(of: confirmed) > last ?? 0 else { return nil }
         let held = last.map {
-            "the last change that it holds is of "
+            "the last change that it contains is of "
                 + (timelines.place(inVersion: $0)?.description ?? "another server")
         }
         return .storeRestored(
-            "\(held ?? "it holds no change of it"), and the slot \(slot) is confirmed up to "
-                + "\(confirmed)")
+            "\(held ?? "it contains no change of this server"), but the slot \(slot) is confirmed "
+                + "up to \(confirmed)")
     }
 }

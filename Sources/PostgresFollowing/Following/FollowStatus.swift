@@ -84,18 +84,18 @@ extension FollowStatus {
     /// unnoticed.
     private var putBack: String? {
         guard !tablesPutBack.isEmpty else { return nil }
-        return "Tables were taken out of what is followed and put back, or are followed by other "
-            + "rows or columns since (\(Self.some(tablesPutBack))): what was changed in between is "
-            + "not told. UPDATE … SET id = id tells all rows of a table anew; then save the source "
-            + "as it is, or start the follower again."
+        return "Tables were removed from what is followed and added again, or are followed with "
+            + "other rows or columns than before (\(Self.some(tablesPutBack))): what was changed "
+            + "in between is missing. UPDATE … SET id = id reports all rows of a table again; then "
+            + "save the source as it is, or start the follower again."
     }
 
     /// The remark about tables that are new in the publication, or may have been removed and added
     /// again.
     private var new: String? {
         guard !tablesNew.isEmpty else { return nil }
-        return "The publication has tables that came into it lately, or came back "
-            + "(\(Self.some(tablesNew))): what was changed while they were not in it is not told."
+        return "The publication has tables that were added lately, or added again "
+            + "(\(Self.some(tablesNew))): what was changed while they were not in it is missing."
     }
 
     private static func some(_ tables: [String]) -> String {
@@ -105,22 +105,22 @@ extension FollowStatus {
     /// The warning about authors that could not be read.
     package var namedNobody: String? {
         guard authorsUnread > 0 else { return nil }
-        return "Transactions said who makes their changes in a way that names nobody "
+        return "Transactions stated the author of their changes in a form that cannot be read "
             + "(\(authorsUnread) so far): {\"deviceID\": …, \"userRecordName\": …} is expected."
     }
 
     /// The remark about operations that the publication leaves out, which may be intended.
     private var leftOut: String? {
         guard !operationsLeftOut.isEmpty else { return nil }
-        return "The publication leaves out \(operationsLeftOut.joined(separator: " and ")): "
-            + "ALTER PUBLICATION … SET (publish = 'insert, update, delete, truncate') tells all."
+        return "The publication leaves out \(operationsLeftOut.joined(separator: " and ")): ALTER "
+            + "PUBLICATION … SET (publish = 'insert, update, delete, truncate') includes all."
     }
 
     /// The remark about a slot that no standby keeps a copy of.
     private var missedByStandbys: String? {
         guard lacksFailover else { return nil }
-        return "The slot is not marked to outlast a failover, and no standby keeps a copy of it: "
-            + "while nobody follows, mark it with ALTER_REPLICATION_SLOT … (FAILOVER) over a "
+        return "The slot is not marked to outlast a failover, so no standby keeps a copy of it: "
+            + "while no follower uses it, mark it with ALTER_REPLICATION_SLOT … (FAILOVER) over a "
             + "replication connection."
     }
 

@@ -119,7 +119,7 @@ final class LogStream: RowStream, @unchecked Sendable {
             // is confirmed, and the warning comes again at the next start.
             guard log.warningsOfWhatLacks == 0 else {
                 throw FollowProblem.publicationLost(
-                    "rows changed while there was no \(settings.publication)")
+                    "rows were changed while there was no \(settings.publication)")
             }
             guard let bytes = message else {
                 if hasRead { break }
@@ -283,9 +283,9 @@ final class LogStream: RowStream, @unchecked Sendable {
     }
 
     private static let heldUpByStandbys =
-        "PostgreSQL tells nothing until standbys have it, and one of those that "
-        + "synchronized_standby_slots names is away, or has no such slot: bring it back, or take "
-        + "it out of the setting."
+        "PostgreSQL reports changes only once the standbys named in synchronized_standby_slots "
+        + "have them, and one of these is away, or has no such slot: bring it back, or remove it "
+        + "from the setting."
 
     /// Returns a warning if configured tables are not published, because no error would show that
     /// their changes never come.
@@ -298,8 +298,8 @@ final class LogStream: RowStream, @unchecked Sendable {
             from: settings.publication, of: settings.tables)
         guard !missing.isEmpty else { return nil }
         return "The publication \(settings.publication) lacks tables that were named "
-            + "(\(missing.joined(separator: ", "))), and nothing is told of them: "
-            + "ALTER PUBLICATION \(settings.publication.shownName) ADD TABLE …, or name those that "
-            + "it has."
+            + "(\(missing.joined(separator: ", "))), so their changes are not reported: ALTER "
+            + "PUBLICATION \(settings.publication.shownName) ADD TABLE …, or name those that it "
+            + "has."
     }
 }

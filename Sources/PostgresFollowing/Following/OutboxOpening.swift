@@ -120,7 +120,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             AND objsubid = 2 AND granted LIMIT 1
             """)
         let holder = try holders.first?.text(0).map { try catalogue.holder($0) }
-        throw FollowProblem.outboxTaken(holder ?? "it has just let go")
+        throw FollowProblem.outboxTaken(holder ?? "which has just released it")
     }
 
     private static func state(_ connection: PostgresConnection) throws -> OutboxState {
@@ -138,7 +138,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     func goesOn() throws -> Bool {
         // Rows that were taken are deleted from the outbox.
         if settings.restored != nil, state.hasBegun, !memory.current.hasFollowed {
-            throw FollowProblem.storeRestored("the outbox does not keep what was taken of it")
+            throw FollowProblem.storeRestored("the outbox does not keep what was taken from it")
         }
         return state.hasBegun
     }
@@ -195,7 +195,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
     private static let (pause, patience) = (Duration.milliseconds(50), Duration.seconds(3))
 
     private static func heldUp(by writer: String) -> String {
-        "The rows as they are are read when the transactions that have changed followed tables "
+        "The snapshot of the rows begins when the transactions that have changed followed tables "
             + "have ended: one is still open (\(writer)); end it."
     }
 

@@ -94,7 +94,8 @@ struct OutboxReader {
         _ row: [String], _ given: [String?], _ written: [[UInt8]?], _ catalogue: Catalogue
     ) throws -> FollowedRow {
         guard let operation = Self.operations[row[3]], let number = Int64(row[0]) else {
-            throw MalformedMessage("is row \(row[0]) of belfry.outbox, which is none: delete it")
+            throw MalformedMessage(
+                "is row \(row[0]) of belfry.outbox, which is not valid: delete it")
         }
         // A row that cannot be decoded becomes a change without images, which is parked. Otherwise
         // the rows after it would wait for ever.

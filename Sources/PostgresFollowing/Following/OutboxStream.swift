@@ -261,9 +261,9 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private func heldUp() throws -> String? {
         guard let barrier, watch() - barrier.since > Self.patience else { return nil }
         let holder = try catalogue.outboxWriter(among: barrier.writers)
-        return "A transaction that has changed followed tables (\(holder)) is "
-            + "open for more than \((watch() - barrier.since).components.seconds) s: what was "
-            + "committed after it began waits for its end."
+        return "A transaction that has changed followed tables (\(holder)) has been open for more "
+            + "than \((watch() - barrier.since).components.seconds) s: what was committed after it "
+            + "began waits for its end."
     }
 
     /// The warning about another session that holds the lock of a sleeping follower.
@@ -284,9 +284,10 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         }
         defer { obstructor = process }
         guard obstructor == process else { return nil }
-        return "Somebody else (\(try catalogue.holder(process))) holds the advisory lock "
-            + "\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock), by which the follower sleeps: "
-            + "changes are followed all the same, at a higher cost; have it let go."
+        return "Another client (\(try catalogue.holder(process))) holds the advisory lock "
+            + "\(OutboxSQL.lockClass), \(OutboxSQL.sleepLock), which the follower needs for "
+            + "sleeping: changes are still followed, but at a higher cost; make that client "
+            + "release it."
     }
 
     /// The warning about configured tables without a trigger, because no error would show that
@@ -294,14 +295,14 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     private func withoutTrigger() throws -> String? {
         let missing = try catalogue.tablesWithoutTrigger(settings.tables)
         guard !missing.isEmpty else { return nil }
-        return "Tables that were named have not the outbox's triggers "
-            + "(\(missing.joined(separator: ", "))), and nothing is told of them: say --make, run "
-            + "what --print-sql shows, or name others."
+        return "Tables that were named do not have the outbox's triggers "
+            + "(\(missing.joined(separator: ", "))), so their changes are not reported: use "
+            + "--make, run what --print-sql shows, or name others."
     }
 
     private func large(_ size: UInt64) -> String? {
         guard size > settings.retainedWarning else { return nil }
-        return "The outbox takes \(size / 1_048_576) MB: look why the relay is behind, or for "
+        return "The outbox takes \(size / 1_048_576) MB: find out why the relay is behind, or end "
             + "transactions that are open for long."
     }
 }

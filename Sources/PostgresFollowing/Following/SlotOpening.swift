@@ -103,8 +103,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             }
             guard !slot.tellsPrepared else {
                 throw FollowProblem.slotOfOtherKind(
-                    "\(settings.slot) was made with two_phase, and tells transactions before they "
-                        + "are committed")
+                    "\(settings.slot) was made with two_phase, and reports transactions before "
+                        + "they are committed")
             }
             if slot.isActive { throw FollowProblem.slotTaken("\(settings.slot) is active") }
             return slot
@@ -118,7 +118,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         let written = try ServerAccess.told {
             let identity = try log.query("IDENTIFY_SYSTEM").first ?? []
             guard identity.count > 2 else {
-                throw FollowProblem.serverRefused("it does not say who it is")
+                throw FollowProblem.serverRefused("it does not identify itself")
             }
             timelines = try Self.timelines(
                 of: identity[0] ?? "", identity[1].flatMap { Int64($0) } ?? 1, log)
@@ -164,7 +164,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             return
         }
         let problem = FollowProblem.serverWentBack(
-            "its log ends at \(written), and was read up to \(contents.confirmed)")
+            "its log ends at \(written), but was read up to \(contents.confirmed)")
         memory.change { $0.wentBack = problem }
         throw problem
     }
@@ -175,7 +175,9 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         let own = memory.current.confirmed
         guard own > .zero, confirmed > own else { return }
         throw FollowProblem.slotMoved(
-            "\(settings.slot) is confirmed up to \(confirmed), and was from here up to \(own)")
+            "\(settings.slot) is confirmed up to \(confirmed), but this follower confirmed only up "
+                + "to \(own)"
+        )
     }
 
     // MARK: Making a slot
@@ -221,7 +223,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             // again.
             guard try catalogue.hasRoomForSlot() else {
                 throw FollowProblem.serverFull(
-                    "a snapshot needs two replication slots until it ends, and there is one")
+                    "a snapshot needs two replication slots until it ends, but only one is free")
             }
             guard settings.takesSnapshot, let row = made.first,
                 let start = row.text(1).flatMap({ PostgresPosition($0) }),
@@ -265,8 +267,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private static let lookPause = Duration.seconds(3)
 
     private static func heldUp(by holder: String) -> String {
-        "PostgreSQL makes the slot when the transactions that were open have ended, in any "
-            + "database of the server: one is still open (\(holder)); end it."
+        "PostgreSQL makes the slot when the transactions that were open, in any database of the "
+            + "server, have ended: one is still open (\(holder)); end it."
     }
 
     /// Makes the slot permanent, once the relay has the snapshot.
