@@ -198,7 +198,7 @@ import Testing
             let bad = try await relay.client.call("POST", path, body: "{")
             #expect(bad.status == 400)
             let hello = try await relay.client.call("POST", path, body: #"{"type":"hello"}"#)
-            #expect(hello.status == 400 && hello.text.contains("was said before"))
+            #expect(hello.status == 400 && hello.text.contains("was already sent"))
             // The edit holds when the stream is opened again.
             let again = try await Self.listen(relay, path)
             #expect(await again.hear(until: "\"complete\"").contains("\"id\":\"dear\""))

@@ -142,12 +142,15 @@ import Testing
             try await Live.keep(relay)
             let page = try await Live.open(relay)
             let refused: [(JSONObject, String)] = [
-                (["orderBy": "rank"], "orderBy: key, value, priority or"),
-                (["orderBy": 5], "orderBy: key, value, priority or"),
+                (["orderBy": "rank"], "orderBy: must be \"key\", \"value\", \"priority\" or"),
+                (["orderBy": 5], "orderBy: must be \"key\", \"value\", \"priority\" or"),
                 (["orderBy": ["child": ""]], "orderBy.child: a child path must be"),
                 (["orderBy": ["child": "$key"]], "orderBy.child: $key is not a child"),
-                (["orderBy": "key", "sortBy": [["fieldName": "rank"]]], "sortBy: a query has one"),
-                (["rules": "wilddog"], "rules: is of an order by orderBy"),
+                (
+                    ["orderBy": "key", "sortBy": [["fieldName": "rank"]]],
+                    "sortBy: cannot be given together with orderBy"
+                ),
+                (["rules": "wilddog"], "rules: is allowed only with orderBy"),
                 (["orderBy": "key", "rules": "parse"], "rules: \"parse\" is unknown"),
                 (
                     ["orderBy": "key", "start": ["value": 5]],
@@ -166,13 +169,13 @@ import Testing
                 ),
                 (
                     ["orderBy": "value", "rules": "wilddog", "start": ["value": true]],
-                    "start: a boolean is no bound of a range"
+                    "start: a boolean cannot bound a range"
                 ),
                 (
                     [
                         "orderBy": "value", "rules": "wilddog", "start": ["value": false],
                         "end": ["value": true],
-                    ], "start: a boolean is no bound of a range"
+                    ], "start: a boolean cannot bound a range"
                 ),
                 (
                     [
@@ -180,9 +183,15 @@ import Testing
                         "start": ["value": 1_700_000_000_000],
                     ], "start.value: a date and a number cannot be compared"
                 ),
-                (["kind": "changes", "orderBy": "key"], "orderBy: is of a result"),
-                (["once": true, "initial": "none"], "once: a result ends with what there is"),
-                (["query": ["recordType": "Room"]], "recordType: the query names another one"),
+                (["kind": "changes", "orderBy": "key"], "orderBy: is allowed only for a result"),
+                (
+                    ["once": true, "initial": "none"],
+                    "once: a result with \"once\" ends after its initial records"
+                ),
+                (
+                    ["query": ["recordType": "Room"]],
+                    "recordType: does not match the recordType in the query"
+                ),
             ]
             for (members, reason) in refused {
                 try await page.send(Self.set(members))

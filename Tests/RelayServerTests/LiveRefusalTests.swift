@@ -31,18 +31,18 @@ import Testing
                     "recordType": "Artwork",
                     "orderBy": ["child": .string(String(repeating: "a/", count: 513))],
                 ],
-                "queries[0].orderBy.child: a path has at most"
+                "queries[0].orderBy.child: a path may have at most"
             ),
             (
                 [
                     "recordType": "Artwork", "orderBy": "priority",
                     "start": ["value": 1, "key": .string(digits)],
                 ],
-                "queries[0].start.key: a name of at most 1024 bytes"
+                "queries[0].start.key: must be at most 1024 bytes"
             ),
             (
                 ["recordType": "Artwork", "orderBy": "key", "end": ["value": .string(digits)]],
-                "queries[0].end.value: a name of at most 1024 bytes"
+                "queries[0].end.value: must be at most 1024 bytes"
             ),
             (["recordType": 5], "queries[0].recordType: a string is expected"),
             (["recordType": ""], "queries[0].recordType: not a record type"),

@@ -241,7 +241,7 @@ import Testing
             #expect(await raw.hear(until: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=").contains(" 101 "))
             // A frame that nobody masked: what comes is read, though the task of HTTP has left.
             try await raw.send("\u{01}\u{02}{}")
-            #expect(await raw.hear(until: "4400").contains("a client masks its frames"))
+            #expect(await raw.hear(until: "4400").contains("a client must mask its frames"))
             let page = try await Self.open(relay)
             for number in 0..<20 {
                 try await page.send(["type": "fence", "id": .string("f\(number)")])
@@ -368,7 +368,7 @@ import Testing
                 let poll = try await relay.client.call(
                     "POST", target, headers: try Self.signed(body, to: target, by: key, id),
                     body: body)
-                let reason = "a server-to-server key may use the public database only"
+                let reason = "a server-to-server key may use only the public database"
                 #expect(poll.status == 200 && poll.text.contains(reason), "\(poll.text)")
             }
         }

@@ -60,24 +60,31 @@ import Testing
     }
 
     @Test(arguments: [
-        (frame(0x81, utf8("{}"), masks: false), "a client masks its frames"),
-        (frame(0x82, utf8("{}")), "frames are texts, not bytes"),
-        (frame(0x83, utf8("{}")), "an opcode is unknown"),
+        (
+            frame(0x81, utf8("{}"), masks: false),
+            "a frame breaks RFC 6455: a client must mask its frames"
+        ),
+        (frame(0x82, utf8("{}")), "frames must be text, not binary"),
+        (frame(0x83, utf8("{}")), "a frame breaks RFC 6455: its opcode is unknown"),
         (frame(0x80, utf8("{}")), "fragments of a frame are out of order"),
         (
             frame(0x01, utf8("{")) + frame(0x81, utf8("}")),
             "fragments of a frame are out of order"
         ),
-        (frame(0xC1, utf8("{}")), "a frame breaks RFC 6455: no extension was agreed on"),
         (
-            frame(0x09, utf8("x")), "a frame breaks RFC 6455: a control frame is short, and whole"
+            frame(0xC1, utf8("{}")),
+            "a frame breaks RFC 6455: its reserved bits are set, but no extension was agreed on"
+        ),
+        (
+            frame(0x09, utf8("x")),
+            "a frame breaks RFC 6455: a control frame has at most 125 bytes and is not fragmented"
         ),
         (
             frame(0x89, Array(repeating: 1, count: 126)),
-            "a frame breaks RFC 6455: a control frame is short, and whole"
+            "a frame breaks RFC 6455: a control frame has at most 125 bytes and is not fragmented"
         ),
-        (frame(0x81, [0xFF, 0xFE]), "a frame is no UTF-8"),
-        (frame(0x01, [0xC3]) + frame(0x80, [0x28]), "a frame is no UTF-8"),
+        (frame(0x81, [0xFF, 0xFE]), "a frame is not UTF-8"),
+        (frame(0x01, [0xC3]) + frame(0x80, [0x28]), "a frame is not UTF-8"),
     ])
     func `what RFC 6455 does not allow is refused by name`(bytes: [UInt8], reason: String) {
         #expect(Self.read(bytes).violation == .broken(reason))

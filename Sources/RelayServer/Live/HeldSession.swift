@@ -165,7 +165,7 @@ final class HeldSession: Sendable {
     }
 
     private static let taken = LiveEnd(
-        .taken, APIError(.conflict, "the session has been opened by another stream"))
+        .taken, APIError(.conflict, "another stream has taken over the session"))
 
     /// Notes that a stream is no longer read.
     ///
@@ -206,7 +206,8 @@ final class HeldSession: Sendable {
         }
         guard isNext else {
             throw APIError(
-                .throttled, "a frame is being worked; they are worked in order", retryAfter: 1)
+                .throttled, "a frame is still being processed; send frames one after the other",
+                retryAfter: 1)
         }
         defer { state.withLock { $0.isWorking = false } }
         await beginTurn()
@@ -263,8 +264,8 @@ final class HeldSessions: Sendable {
 
     static let unknown = APIError(
         .notFound,
-        "there is no such session; one is held for \(patience.components.seconds) seconds without "
-            + "a stream")
+        "there is no such session; a session without a stream ends after "
+            + "\(patience.components.seconds) seconds")
 
     /// Closes a stream; its session is kept for a while.
     func close(_ turn: Int, of secret: String) {

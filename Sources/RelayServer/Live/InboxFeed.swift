@@ -183,8 +183,9 @@ final class InboxFeed: Sendable {
 
     private static let keptNoMore = APIError(
         .notFound,
-        "this container keeps no notifications any more: an operator switches it on with "
-            + "`belfry containers set --inbox on`", details: ["liveError": "notKept"])
+        "this container no longer keeps notifications: an operator can switch this on with `belfry "
+            + "containers set --inbox on`",
+        details: ["liveError": "notKept"])
 
     private func gone(_ error: APIError) {
         guard !Task.isCancelled else { return }

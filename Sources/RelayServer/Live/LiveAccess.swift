@@ -114,8 +114,8 @@ final class LiveAccess: Sendable {
         refusals.count(.origin)
         throw APIError(
             .accessDenied,
-            "pages of \((origin ?? "").shortened) may not connect; live.allowedOrigins names those "
-                + "that may")
+            "pages of \((origin ?? "").shortened) may not connect; live.allowedOrigins lists the "
+                + "origins that may")
     }
 
     // MARK: Hello
@@ -223,7 +223,8 @@ final class LiveAccess: Sendable {
         throw LiveEnd(
             .notNow,
             APIError(
-                .tryAgainLater, "\(most) clients may begin in a second, and they did",
+                .tryAgainLater,
+                "too many clients are connecting: at most \(most) may begin in a second",
                 retryAfter: wait))
     }
 

@@ -42,20 +42,22 @@ package struct LiveBounds: Sendable, Hashable {
             LiveEnd(
                 .tooMany,
                 APIError(
-                    .throttled, "a user has at most \(connectionsPerUser) connections at a time",
+                    .throttled,
+                    "a user may have at most \(connectionsPerUser) connections at a time",
                     retryAfter: 5))
         case .connectionsPerContainer:
             LiveEnd(
                 .notNow,
                 APIError(
                     .tryAgainLater,
-                    "a container has at most \(containerConnections) live connections",
+                    "a container may have at most \(containerConnections) live connections",
                     retryAfter: 5))
         default:
             LiveEnd(
                 .notNow,
                 APIError(
-                    .tryAgainLater, "the relay has \(connections) live connections",
+                    .tryAgainLater,
+                    "the relay already has \(connections) live connections, its maximum",
                     retryAfter: 5))
         }
     }

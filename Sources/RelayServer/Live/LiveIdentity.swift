@@ -76,7 +76,7 @@ struct LiveEnd: Error, Sendable {
     static let tokenEnded = LiveEnd(
         .unauthorized,
         APIError(
-            .authenticationRequired, "the user token has ended",
+            .authenticationRequired, "the user token has expired",
             details: ["liveError": "tokenExpired"]))
 
     /// A frame that exceeds the length limit.
@@ -84,7 +84,8 @@ struct LiveEnd: Error, Sendable {
         .tooLarge,
         APIError(
             .quotaExceeded,
-            "a frame has at most \(LiveSession.frameBytes) bytes; \"hello\" \(StrangerBytes.most)"))
+            "a frame may have at most \(LiveSession.frameBytes) bytes; \"hello\" at most "
+                + "\(StrangerBytes.most)"))
 
     /// Creates the end for a refused `hello`, with the same words for programs as for later ends.
     init(refusing error: any Error) {

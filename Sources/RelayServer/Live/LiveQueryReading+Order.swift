@@ -23,14 +23,14 @@ extension LiveQueryReading {
             return
         }
         if reader.value("rules") != nil {
-            throw reader.failure("rules", "is of an order by orderBy")
+            throw reader.failure("rules", "is allowed only with orderBy")
         }
         query.order = try keys(reader, definition)
         query.start = try bound(reader, "start", of: query.order.first, definition)
         query.end = try bound(reader, "end", of: query.order.first, definition)
         guard query.order.isEmpty else { return }
         for name in ["limit", "start", "end"] where reader.value(name) != nil {
-            throw reader.failure(name, "needs an order: name one in sortBy or orderBy")
+            throw reader.failure(name, "requires an order: set sortBy or orderBy")
         }
     }
 
@@ -48,7 +48,7 @@ extension LiveQueryReading {
             let field = try key.require("fieldName", try key.string(name))
             guard isSortable(field, definition) else {
                 throw key.failure(
-                    name, "the field \(field.shortened) is not marked sortable, or unknown")
+                    name, "the field \(field.shortened) is unknown or not marked sortable")
             }
             return LiveSortKey(field, isAscending: try key.bool("ascending") ?? true)
         }
@@ -68,7 +68,7 @@ extension LiveQueryReading {
         func count(_ name: String) throws -> Int? {
             guard let count = try limit.integer(name) else { return nil }
             guard (1...Int64(Self.maximumLimit)).contains(count) else {
-                throw limit.failure(name, "1 to \(Self.maximumLimit) are allowed")
+                throw limit.failure(name, "must be 1 to \(Self.maximumLimit)")
             }
             return Int(count)
         }
@@ -76,7 +76,7 @@ extension LiveQueryReading {
         case (let first?, nil): return .first(first)
         case (nil, let last?): return .last(last)
         default:
-            throw reader.failure("limit", "{\"first\": n} or {\"last\": n} is expected")
+            throw reader.failure("limit", "must be {\"first\": n} or {\"last\": n}")
         }
     }
 
@@ -134,7 +134,7 @@ extension LiveQueryReading {
         _ reader: JSONReader, _ definition: RecordTypeDefinition?
     ) throws -> FirebaseQuery {
         if reader.value("sortBy") != nil {
-            throw reader.failure("sortBy", "a query has one order: sortBy, or orderBy")
+            throw reader.failure("sortBy", "cannot be given together with orderBy")
         }
         let rules: Rules = try reader.choice("rules") ?? .firebase
         var query = FirebaseQuery(kinds: rules == .wilddog ? .sameAsBound : .ordered)
@@ -166,7 +166,7 @@ extension LiveQueryReading {
     ) throws {
         let most = Limits.maximumRecordNameBytes
         guard name?.utf8.count ?? 0 <= most else {
-            throw bound.failure(member, "a name of at most \(most) bytes is expected")
+            throw bound.failure(member, "must be at most \(most) bytes")
         }
     }
 
@@ -178,7 +178,7 @@ extension LiveQueryReading {
                 continue
             }
             throw reader.failure(
-                name, "a boolean is no bound of a range; give the same one as start and as end")
+                name, "a boolean cannot bound a range; give the same boolean as start and as end")
         }
     }
 
@@ -188,7 +188,7 @@ extension LiveQueryReading {
         guard case .object? = reader.value("orderBy") else {
             guard let order: OwnOrder = try? reader.choice("orderBy") else {
                 throw reader.failure(
-                    "orderBy", "key, value, priority or {\"child\": \"a/b\"} is expected")
+                    "orderBy", "must be \"key\", \"value\", \"priority\" or {\"child\": \"a/b\"}")
             }
             let ordering: FirebaseQuery.Ordering =
                 switch order {
@@ -210,7 +210,7 @@ extension LiveQueryReading {
         try order.allowOnly(["child"])
         let path = try order.require("child", try order.string("child"))
         guard path.utf8.count <= Self.maximumPathBytes else {
-            throw order.failure("child", "a path has at most \(Self.maximumPathBytes) bytes")
+            throw order.failure("child", "a path may have at most \(Self.maximumPathBytes) bytes")
         }
         let query = try Self.fitting(order, "child") { () throws(PredicateError) in
             try query.ordered(byChild: path)
@@ -219,7 +219,7 @@ extension LiveQueryReading {
             isSortable(field, definition)
         else {
             throw order.failure(
-                "child", "the field \(path.shortened) is not marked sortable, or unknown")
+                "child", "the field \(path.shortened) is unknown or not marked sortable")
         }
         return query
     }

@@ -96,7 +96,7 @@ final class LiveQueryReading: Sendable {
         guard let database, database != .public else { return }
         throw APIError(
             .accessDenied,
-            "\(reader.path).database: a server-to-server key may use the public database only, not "
+            "\(reader.path).database: a server-to-server key may use only the public database, not "
                 + "the \(database.rawValue) one")
     }
 
@@ -139,7 +139,10 @@ final class LiveQueryReading: Sendable {
             try readOrder(reader, definition, into: &query)
         case .changes, .notifications:
             for name in Self.orderMembers where reader.value(name) != nil {
-                throw reader.failure(name, "is of a result; changes come in the order of the log")
+                throw reader.failure(
+                    name,
+                    "is allowed only for a result; changes and notifications come in the order of "
+                        + "the log")
             }
         }
         return Draft(
@@ -154,7 +157,8 @@ final class LiveQueryReading: Sendable {
         let (most, bytes) = (Limits.maximumFieldsPerRecord, Limits.maximumNameBytes)
         guard names.count <= most, names.allSatisfy({ $0.utf8.count <= bytes }) else {
             throw reader.failure(
-                "desiredKeys", "at most \(most) fields are allowed, of \(bytes) bytes each")
+                "desiredKeys",
+                "at most \(most) fields are allowed, each with at most \(bytes) bytes")
         }
         return Set(names).sorted { IndexedText.order($0, $1) < 0 }
     }
@@ -189,7 +193,7 @@ final class LiveQueryReading: Sendable {
     private func name(_ reader: JSONReader, _ fingerprint: String) throws -> String {
         guard let name = try reader.string("id") else { return fingerprint }
         guard (1...255).contains(name.utf8.count), !name.utf8.contains(0) else {
-            throw reader.failure("id", "a name of 1 to 255 bytes without U+0000 is expected")
+            throw reader.failure("id", "must be 1 to 255 bytes without U+0000")
         }
         return name
     }
@@ -206,13 +210,14 @@ final class LiveQueryReading: Sendable {
         guard database != .shared else {
             throw reader.failure(
                 "database",
-                "the shared database takes no queries; allowed are \"public\", \"private\"")
+                "the shared database does not support queries; allowed are \"public\", \"private\"")
         }
         let user = client.user
         guard client.namesUser || database == .public else {
             throw APIError(
                 .authenticationRequired,
-                "\(reader.path).database: the \(database.rawValue) one belongs to a user; name one")
+                "\(reader.path).database: the \(database.rawValue) database belongs to a user; the "
+                    + "request must name a user")
         }
         var form: JSONObject = ["subscriptionType": "query"]
         var query: JSONObject = [:]
@@ -221,7 +226,7 @@ final class LiveQueryReading: Sendable {
             let _: RecordType? = try reader.identifier("recordType")
             let named = query["recordType"] ?? .null
             guard named == .null || named == type else {
-                throw reader.failure("recordType", "the query names another one")
+                throw reader.failure("recordType", "does not match the recordType in the query")
             }
             query["recordType"] = type
         }
@@ -236,7 +241,9 @@ final class LiveQueryReading: Sendable {
         }
         for name in ["firesOn", "firesWhen", "changedKeys", "suppress"]
         where reader.value(name) != nil {
-            throw reader.failure(name, "is of changes; a result shows what fits, however it came")
+            throw reader.failure(
+                name,
+                "is allowed only for \"kind\": \"changes\"; a result shows all records that match")
         }
         return try subscription(form, user, database, reader.path)
     }
@@ -257,23 +264,23 @@ final class LiveQueryReading: Sendable {
         guard let definition else {
             throw APIError(
                 .notFound,
-                "\(reader.path).recordType: nothing is known of records of this type; keep it in "
-                    + "the container's schema, or ask for \"kind\": \"changes\"",
+                "\(reader.path).recordType: this record type is unknown; add it to the container's "
+                    + "schema as a type that is kept, or use \"kind\": \"changes\"",
                 details: ["liveError": "unknownType"])
         }
         guard definition.isKept else {
             throw APIError(
                 .badRequest,
-                "\(reader.path).recordType: the relay does not keep records of this type, so that "
-                    + "it knows no result; ask for \"kind\": \"changes\", or keep the type in the "
+                "\(reader.path).recordType: the relay does not keep records of this type, so it "
+                    + "cannot show a result; use \"kind\": \"changes\", or keep the type in the "
                     + "container's schema",
                 details: ["liveError": "notKept"])
         }
         if predicate?.readsClock == true {
             throw reader.failure(
                 "query",
-                "now() in a result would have to be asked again as time goes by; put the moment in "
-                    + "and declare the query anew")
+                "a result cannot use now(), because it would change as time passes; write the time "
+                    + "itself and declare the query again when needed")
         }
     }
 
@@ -284,8 +291,8 @@ final class LiveQueryReading: Sendable {
         guard query.isOnce, query.beginning == .none, reader.value("since") == nil else { return }
         throw reader.failure(
             "once",
-            "a result ends with what there is, which \"initial\" leaves out; ask for \"kind\": "
-                + "\"changes\", or let it go once something has come")
+            "a result with \"once\" ends after its initial records, which \"initial\" leaves out; "
+                + "use \"kind\": \"changes\", or remove the query after its first event")
     }
 
     /// Returns what must be unchanged for a client to continue from its position.
@@ -303,13 +310,14 @@ final class LiveQueryReading: Sendable {
     private func inbox(_ reader: JSONReader) async throws -> DeclaredQuery {
         let own = ["id", "kind", "database", "initial", "since", "fingerprint"]
         for name in Self.members where !own.contains(name) && reader.value(name) != nil {
-            throw reader.failure(name, "is not of notifications, which are told as they were sent")
+            throw reader.failure(
+                name, "is not allowed for notifications, which come as they were sent")
         }
         guard try await keepsInbox() else {
             throw APIError(
                 .badRequest,
                 "\(reader.path(of: "kind")): this container keeps no notifications: an operator "
-                    + "switches it on with `belfry containers set --inbox on`",
+                    + "can switch this on with `belfry containers set --inbox on`",
                 details: ["liveError": "notKept"])
         }
         let database: DatabaseScope? = try reader.choice("database")
@@ -330,7 +338,7 @@ final class LiveQueryReading: Sendable {
         } catch {
             guard error.details["changeTokenExpired"] != nil else {
                 throw reader.failure(
-                    "since", "a syncToken is expected, of a notification or of notifications/list")
+                    "since", "must be a syncToken from a notification or from notifications/list")
             }
             declared.reset = .foreign
         }
@@ -343,7 +351,7 @@ final class LiveQueryReading: Sendable {
         guard let since = try reader.string("since") else { return }
         let fingerprint = try reader.string("fingerprint")
         guard let token = LiveToken(since) else {
-            throw reader.failure("since", "a token that the relay has sent in \"at\" is expected")
+            throw reader.failure("since", "must be a token that the relay sent in \"at\"")
         }
         declared.since = token.position
         if token.store != store {

@@ -27,7 +27,8 @@ struct LiveRevocations: Sendable {
         let news = count - min(mark, count)
         guard news <= UInt64(recent.count) else {
             return LiveEnd(
-                .notNow, APIError(.tryAgainLater, "much is being revoked", retryAfter: 1))
+                .notNow,
+                APIError(.tryAgainLater, "many credentials are being revoked", retryAfter: 1))
         }
         return recent.suffix(Int(news)).first { $0.concerns(identity) }?.end
     }

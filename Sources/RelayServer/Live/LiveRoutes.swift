@@ -48,16 +48,16 @@ struct LiveRoutes: Sendable {
     private static func missedUpgrade(_ request: RelayRequest) -> RelayAnswer {
         let error = APIError(
             .badRequest,
-            "WebSockets are opened here: \"Upgrade: websocket\" and \"Connection: Upgrade\" are "
-                + "expected, on a connection that waits for no other answer; a proxy must pass "
-                + "them on")
+            "this path opens WebSockets: send \"Upgrade: websocket\" and \"Connection: Upgrade\" "
+                + "on a connection without other open requests; a proxy must pass these header "
+                + "fields on")
         return RelayAnswer(error, uuid: request.uuid)
     }
 
     private var access: LiveAccess {
         get throws(APIError) {
             guard let present else {
-                throw APIError(.tryAgainLater, "nobody follows the changes here", retryAfter: 5)
+                throw APIError(.tryAgainLater, "live queries are not available here", retryAfter: 5)
             }
             return present
         }
@@ -313,7 +313,7 @@ struct LiveRoutes: Sendable {
         let body = try request.jsonBody()
         let wait = try body.integer("wait") ?? Self.mostWait
         guard (0...Self.mostWait).contains(wait) else {
-            throw body.failure("wait", "0 to \(Self.mostWait) seconds are allowed")
+            throw body.failure("wait", "must be 0 to \(Self.mostWait) seconds")
         }
         let set = try body.require("set", try body.reader("set"))
         let (session, hub, identity) = try await begin(request, admission)

@@ -9,7 +9,7 @@ extension LiveSession {
             if counts { try await access.use(identity) }
             let id = try reader.require("id", try reader.string("id"))
             guard id.utf8.count <= 255 else {
-                throw reader.failure("id", "a name of at most 255 bytes is expected")
+                throw reader.failure("id", "must be at most 255 bytes")
             }
             let json = try reader.require("query", reader.value("query"))
             let reading = try await access.reading(for: identity)
@@ -17,11 +17,13 @@ extension LiveSession {
                 for: identity.user, of: identity.settings.key
             ) { try await reading.declared(json, path: "query").query }
             guard query.query.kind == .result else {
-                throw reader.failure("query", "a result is got once; changes are declared")
+                throw reader.failure(
+                    "query",
+                    "only a result can be got once; declare changes and notifications in a set")
             }
             guard query.query.beginning == .current else {
                 throw reader.failure(
-                    "query", "what is got is what there is, which \"initial\" leaves out")
+                    "query", "a get returns the current records, which \"initial\" leaves out")
             }
             try await access.engine.get(id, query, under: reading.version, for: number)
         } catch {

@@ -91,7 +91,7 @@ final class LiveSession: Sendable {
         case "token": try await renew(reader, identity)
         case "bye": throw LiveEnd(.done, APIError(.badRequest, "the client said goodbye"))
         case "hello":
-            throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was said before"))
+            throw LiveEnd(.notUnderstood, APIError(.badRequest, "\"hello\" was already sent"))
         // Unknown types are ignored, because a later version may have them.
         default: break
         }
@@ -166,7 +166,7 @@ final class LiveSession: Sendable {
             return refuse(
                 "token",
                 APIError(
-                    .authenticationFailed, "ckWebAuthToken: it is another user's",
+                    .authenticationFailed, "ckWebAuthToken: the token belongs to another user",
                     details: ["liveError": "revoked"]))
         }
         state.withLock { $0.identity = $0.identity?.renewed(by: renewed) }
@@ -188,7 +188,7 @@ final class LiveSession: Sendable {
             let version = try reader.require("version", try reader.integer("version"))
             guard version > current else {
                 throw APIError(
-                    .conflict, "version: \(current) is in force; a new set has a larger one")
+                    .conflict, "version: must be greater than the current version \(current)")
             }
             try await access.turnstile.compiling(for: identity.user, of: identity.settings.key) {
                 try await declare(reader, identity, version, current)
@@ -234,7 +234,7 @@ final class LiveSession: Sendable {
     private func tooMany(_ count: Int) -> APIError {
         APIError(
             .quotaExceeded,
-            "queries: \(count) in one set; allowed are \(access.bounds.queriesPerSet)")
+            "queries: \(count) in one set; at most \(access.bounds.queriesPerSet) are allowed")
     }
 
     /// Removes the charges of queries that end, so that their replacements are judged without them.
@@ -303,15 +303,17 @@ final class LiveSession: Sendable {
         }
         let feeds = edit.inboxes(after: declared, known)
         if feeds > 1 {
-            let error = APIError(.quotaExceeded, "a set has one query of notifications at most")
+            let error = APIError(
+                .quotaExceeded, "a set may have at most one query of notifications")
             let last = declared.last { $0.query.kind == .notifications }
             faults.append(fault(last.map { .string($0.id) }, error))
         }
         guard faults.isEmpty else {
             throw APIError(
                 .badRequest,
-                "a set is taken whole or not at all: \(faults.count) of its queries "
-                    + "cannot be shown", details: ["queries": .array(faults)])
+                "the set is refused as a whole, because \(faults.count) of its queries cannot be "
+                    + "shown",
+                details: ["queries": .array(faults)])
         }
         let count = edit.count(after: declared, known)
         guard count <= access.bounds.queriesPerSet else { throw tooMany(count) }

@@ -27,14 +27,18 @@ struct LiveSetEdit {
         refusesSame = try reader.choice("ifExists", as: Existing.self) == .error
         if let list = try reader.array("queries") {
             for name in ["base", "add", "update", "remove"] where reader.value(name) != nil {
-                throw reader.failure(name, "\"queries\" is the whole list; an edit has a base")
+                throw reader.failure(
+                    name,
+                    "cannot be given together with \"queries\", which is the whole list; an edit "
+                        + "has a base")
             }
             queries = list.enumerated().map { ($1, reader.path(of: "queries[\($0)]"), .listed) }
             return
         }
         let base = try reader.require("base", try reader.integer("base"))
         guard base == current else {
-            throw APIError(.conflict, "base: \(base) is not in force, but \(current)")
+            throw APIError(
+                .conflict, "base: \(base) is not the current version, which is \(current)")
         }
         for (index, json) in (try reader.array("add") ?? []).enumerated() {
             queries.append((json, reader.path(of: "add[\(index)]"), .added))
@@ -67,7 +71,7 @@ struct LiveSetEdit {
         if isTaken, !isNamed, !refusesSame { return false }
         guard !isTaken else {
             throw APIError(
-                .exists, "\(path).id: there is a query \"\(query.id.shortened)\" already",
+                .exists, "\(path).id: a query \"\(query.id.shortened)\" already exists",
                 details: ["liveError": "duplicateQuery"])
         }
         if place == .updated, !isThere {
@@ -83,7 +87,7 @@ struct LiveSetEdit {
             || others.contains { $0.query == query.query }
         guard !isSame else {
             throw APIError(
-                .exists, "\(path): the same query is there already",
+                .exists, "\(path): the same query already exists",
                 details: ["liveError": "duplicateQuery"])
         }
         return true

@@ -17,7 +17,8 @@ extension LiveSocket {
             LiveEnd(
                 .notNow,
                 APIError(
-                    .tryAgainLater, "there is no memory for these frames now", retryAfter: 5)))
+                    .tryAgainLater, "there is not enough memory for these frames at the moment",
+                    retryAfter: 5)))
     }
 
     /// Gives the room of the held frames back.

@@ -295,7 +295,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     static let slow = LiveEnd(
         .slow,
         APIError(
-            .throttled, "the client does not read what it is sent", retryAfter: 1))
+            .throttled, "the client does not read what is sent to it", retryAfter: 1))
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
@@ -334,7 +334,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             // longer.
             if working == nil, now - opened > TimeAmount(LiveTimes.hello) {
                 close(
-                    LiveEnd(.noHello, APIError(.badRequest, "no \"hello\" in time")))
+                    LiveEnd(.noHello, APIError(.badRequest, "no \"hello\" came in time")))
             }
             return false
         }
@@ -352,7 +352,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             return false
         }
         if pulse.isGone(at: now) {
-            close(LiveEnd(.slow, APIError(.throttled, "nothing was heard", retryAfter: 1)))
+            close(
+                LiveEnd(.slow, APIError(.throttled, "nothing came from the client", retryAfter: 1)))
             return false
         }
         if let endsAt = identity.endsAt {

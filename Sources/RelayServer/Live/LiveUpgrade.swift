@@ -118,22 +118,22 @@ final class LiveUpgrade: ChannelDuplexHandler, RemovableChannelHandler {
         let key = head.headerFields[.secWebSocketKey] ?? ""
         let protocols = (head.headerFields[.secWebSocketProtocol] ?? "").split(separator: ",")
         guard Self.mayLeave(head) else {
-            return refuse(.badRequest, "Connection: Upgrade is expected")
+            return refuse(.badRequest, "Connection: must be Upgrade")
         }
         guard Base64.decode(key)?.count == 16 else {
             return refuse(
-                .badRequest, "Sec-WebSocket-Key: 16 bytes in base64 are expected")
+                .badRequest, "Sec-WebSocket-Key: must be 16 bytes in base64")
         }
         guard head.headerFields[.secWebSocketVersion] == "13" else {
-            return refuse(.upgradeRequired, "Sec-WebSocket-Version: 13 is expected")
+            return refuse(.upgradeRequired, "Sec-WebSocket-Version: must be 13")
         }
         guard protocols.contains(where: { $0.trimmed == Self.subprotocol }) else {
             return refuse(
-                .badRequest, "Sec-WebSocket-Protocol: \(Self.subprotocol) is expected")
+                .badRequest, "Sec-WebSocket-Protocol: must contain \(Self.subprotocol)")
         }
         guard let place = sockets.request(of: head, from: client, to: own) else {
             return refuse(
-                .notFound, "the path is /live/1/{container}/{environment}")
+                .notFound, "the path must be /live/1/{container}/{environment}")
         }
         guard sockets.isOpen else {
             return refuse(.serviceUnavailable, "the relay is shutting down")

@@ -143,7 +143,7 @@ final class StreamHub: LiveHub {
     private static let noRoom = LiveEnd(
         .notNow,
         APIError(
-            .tryAgainLater, "too much waits to be taken by all live clients together",
+            .tryAgainLater, "too much data waits for all live clients together",
             retryAfter: 5))
 
     func room() async {}
@@ -334,8 +334,8 @@ final class StreamHub: LiveHub {
         guard isWhole else {
             throw APIError(
                 .quotaExceeded,
-                "what there is to be told has more than \(Self.bytesOfAnAnswer) bytes; ask for "
-                    + "less, or hold a stream or a socket",
+                "the answer would have more than \(Self.bytesOfAnAnswer) bytes; ask for less, or "
+                    + "use a stream or a WebSocket",
                 details: ["liveError": "tooLarge"])
         }
         return frames

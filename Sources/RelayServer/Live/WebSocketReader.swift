@@ -100,15 +100,21 @@ struct WebSocketReader: Sendable {
         guard all.count - place >= 2 else { return nil }
         let (first, second) = (all[place], all[place + 1])
         guard first & 0x70 == 0 else {
-            throw .broken("a frame breaks RFC 6455: no extension was agreed on")
+            throw .broken(
+                "a frame breaks RFC 6455: its reserved bits are set, but no extension was agreed on"
+            )
         }
-        guard second & 0x80 != 0 else { throw .broken("a client masks its frames") }
+        guard second & 0x80 != 0 else {
+            throw .broken("a frame breaks RFC 6455: a client must mask its frames")
+        }
         guard let opcode = Opcode(rawValue: first & 0xF) else {
-            throw .broken("an opcode is unknown")
+            throw .broken("a frame breaks RFC 6455: its opcode is unknown")
         }
         let short = Int(second & 0x7F)
         if opcode.rawValue >= 8, first & 0x80 == 0 || short > 125 {
-            throw .broken("a frame breaks RFC 6455: a control frame is short, and whole")
+            throw .broken(
+                "a frame breaks RFC 6455: a control frame has at most 125 bytes and is not "
+                    + "fragmented")
         }
         let size = short == 126 ? 2 : short == 127 ? 8 : 0
         guard all.count - place >= 2 + size + 4 else { return nil }
@@ -133,11 +139,11 @@ struct WebSocketReader: Sendable {
         case .ping: return .ping(payload)
         case .pong: return .pong(payload)
         case .close: return .close(payload)
-        case .binary: throw .broken("frames are texts, not bytes")
+        case .binary: throw .broken("frames must be text, not binary")
         case .text, .continuation: break
         }
         guard (head.opcode == .text) == (message == nil) else {
-            throw .broken("fragments of a frame are out of order")
+            throw .broken("the fragments of a frame are out of order")
         }
         guard (message?.count ?? 0) + payload.count <= most else { throw .tooLong }
         var text: [UInt8] = []
@@ -151,7 +157,7 @@ struct WebSocketReader: Sendable {
             return nil
         }
         guard String(utf8: text) != nil else {
-            throw .broken("a frame is no UTF-8")
+            throw .broken("a frame is not UTF-8")
         }
         return .text(text)
     }
