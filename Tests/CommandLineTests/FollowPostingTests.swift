@@ -149,6 +149,33 @@ import Testing
         #expect(FollowPosting.isUnfinished(Array(body.utf8)) == isUnfinished)
     }
 
+    /// Otherwise a proxy with a low limit would keep a follower from ever following.
+    @Test func `the end of a snapshot that is too long is posted in halves`() async throws {
+        var end = SnapshotEnd(
+            database: "shop",
+            tables: (0..<5).map { SnapshotEnd.Table(schema: "public", name: "t\($0)") }, version: 7)
+        end.incomplete = [SnapshotEnd.Table(schema: "public", name: "parked")]
+        let most = JSONValue.object(end.json).utf8.count - 30
+        let taken = Mutex<[[UInt8]]>([])
+        let answer = Array(#"{"results":[{"status":"complete","deleted":0}]}"#.utf8)
+        let said = await FollowPosting.post(end) { body in
+            guard body.count <= most else { return (413, .not(.relayRefuses("413")), []) }
+            taken.withLock { $0.append(body) }
+            return (200, .taken, answer)
+        }
+        #expect(said == .taken)
+        let expected = [end.tables[..<2], end.tables[2...]].map { tables -> JSONValue in
+            var half = end
+            half.tables = Array(tables)
+            return .array([.object(half.json)])
+        }
+        let posted = try taken.withLock { $0 }.map { try JSONValue(stored: $0) }
+        #expect(posted == expected)
+        // One that fits no request holds up nobody.
+        let tooLong = await FollowPosting.post(end) { _ in (413, .not(.relayRefuses("413")), []) }
+        #expect(tooLong == .taken)
+    }
+
     @Test func `what the relay refuses is said`() {
         let body = #"{"reason":"there is no source \"s\""}"#
         #expect(

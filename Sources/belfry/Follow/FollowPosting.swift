@@ -83,18 +83,48 @@ struct FollowPosting: Sendable {
         return exceptions.outcome
     }
 
-    /// Posts the end of a snapshot until the relay has deleted all that it did not contain.
+    /// The answer to the end of a snapshot: its status, its meaning, and its body.
+    typealias EndAnswer = (status: Int, rows: RowsTaken, body: [UInt8])
+
+    /// Posts the end of a snapshot until the relay has deleted all records that it did not contain.
     func post(_ end: SnapshotEnd) async -> RowsTaken {
+        await Self.post(end) { await exchange($0) }
+    }
+
+    /// Posts the end of a snapshot by `send`, in halves if it is too long for a request.
+    static func post(
+        _ end: SnapshotEnd, by send: @Sendable ([UInt8]) async -> EndAnswer
+    ) async -> RowsTaken {
         let body = [UInt8(ascii: "[")] + JSONValue.object(end.json).utf8 + [UInt8(ascii: "]")]
         while !Task.isCancelled {
-            let answer = await exchange(body)
+            let answer = await send(body)
+            if answer.status == 413 { return await postHalves(of: end, by: send) }
             if case .not = answer.rows { return answer.rows }
-            guard Self.isUnfinished(answer.body) else { return .taken }
+            guard isUnfinished(answer.body) else { return .taken }
         }
         return .not(.relayUnreachable("the command is ending"))
     }
 
-    /// Whether an answer says that there is more to delete, and that it is to be asked again.
+    /// Posts the end of a snapshot as two ends with half of the tables each.
+    ///
+    /// The end of a single table that is still too long is given up, so that following goes on. The
+    /// records that the snapshot did not contain then stay kept.
+    private static func postHalves(
+        of end: SnapshotEnd, by send: @Sendable ([UInt8]) async -> EndAnswer
+    ) async -> RowsTaken {
+        guard end.tables.count > 1 else { return .taken }
+        let middle = end.tables.count / 2
+        for tables in [end.tables[..<middle], end.tables[middle...]] {
+            var half = end
+            half.tables = Array(tables)
+            let outcome = await post(half, by: send)
+            guard outcome == .taken else { return outcome }
+        }
+        return .taken
+    }
+
+    /// Returns whether an answer says that more is to be deleted, and that the end is to be posted
+    /// again.
     static func isUnfinished(_ body: [UInt8]) -> Bool {
         guard case .object(let object)? = try? JSONValue(stored: body),
             case .array(let results)? = object["results"]
@@ -110,10 +140,8 @@ struct FollowPosting: Sendable {
         return (answer.status, answer.rows)
     }
 
-    /// Posts a body; 0 is the status where there is no answer.
-    private func exchange(
-        _ body: [UInt8]
-    ) async -> (status: Int, rows: RowsTaken, body: [UInt8]) {
+    /// Posts a body and returns the answer; its status is 0 if there is none.
+    private func exchange(_ body: [UInt8]) async -> EndAnswer {
         var request = HTTPClientRequest(url: source.url)
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
