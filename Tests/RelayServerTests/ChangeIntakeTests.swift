@@ -109,6 +109,47 @@ import Testing
         await store.close()
     }
 
+    /// One request does a bounded part of the work, and the next one goes on where it ended.
+    @Test func `the end of a snapshot with many missing records takes several requests`()
+        async throws
+    {
+        let store = try TemporaryStore(in: .memory).open()
+        try await store.save(
+            ContainerSettings(key: Fixtures.container, topics: []), at: Fixtures.moment)
+        let type = Fixtures.change().recordType
+        try await store.extendSchema(
+            of: Fixtures.container, with: [RecordTypeDefinition(type)])
+        let source = try Self.shop
+        var rest = (0..<1300).map { index in
+            var change = Fixtures.change(.create, "r\(index)")
+            change.version = 1
+            return ChangeToAppend(change, key: nil)
+        }
+        while !rest.isEmpty {
+            let outcomes = try await store.append(
+                rest, container: Fixtures.container, source: source.name, at: Fixtures.moment)
+            rest.removeFirst(outcomes.count)
+        }
+        let intake = ChangeIntake(
+            log: store, shadow: store, registry: store, turns: ContainerTurns(turns: nil))
+        let end = DecodedBatch(items: [.ended(EndedTypes(types: [type], version: 2))])
+        var entries: [JSONValue] = []
+        for isUnfinished in [true, false, false] {
+            let results = try await intake.take(
+                end, from: source, of: Fixtures.container, at: Fixtures.moment)
+            #expect(results.isUnfinished == isUnfinished)
+            entries += results.entries
+        }
+        let expected = [("unfinished", 1280), ("complete", 20), ("complete", 0)]
+        #expect(
+            entries
+                == expected.map { status, count -> JSONValue in
+                    ["status": .string(status), "deleted": .integer(Int64(count))]
+                })
+        #expect(try await store.head().rawValue == 2600)
+        await store.close()
+    }
+
     @Test(arguments: [false, true])
     func `what was prepared counts as long as the schema is the same`(
         changes: Bool
