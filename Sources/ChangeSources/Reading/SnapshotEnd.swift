@@ -1,12 +1,12 @@
 package import RelayModel
 
-/// The end of a snapshot: a follower has reported all rows of these tables as they were.
+/// The report that a follower has sent all rows of these tables as they were at one moment.
 package struct SnapshotEnd: Sendable, Hashable {
-    /// A table all of whose rows were reported.
+    /// A table in the database.
     package struct Table: Sendable, Hashable {
-        /// The schema in which it is.
+        /// The schema that contains the table.
         package let schema: String
-        /// Its name, without the schema.
+        /// The name of the table, without the schema.
         package let name: String
 
         package init(schema: String, name: String) {
@@ -17,13 +17,16 @@ package struct SnapshotEnd: Sendable, Hashable {
 
     /// The name of the database.
     package var database: String?
-    /// The tables.
+    /// The tables of which all rows were reported.
     package var tables: [Table]
-    /// Tables of which some rows were parked, so that nobody knows which records they are: what is
-    /// kept of their types stays.
+    /// Tables of which the relay parked some rows.
+    ///
+    /// A parked row may be any record, so no record of these tables' types is deleted.
     package var incomplete: [Table] = []
-    /// The version of all rows of the snapshot, which is higher than those of all rows before it
-    /// and not higher than those of the changes after it.
+    /// The version of all rows of the snapshot.
+    ///
+    /// It is higher than the version of every row before the snapshot, and at most that of every
+    /// change after it.
     package var version: Int64
 
     package init(database: String?, tables: [Table], version: Int64) {
@@ -32,10 +35,12 @@ package struct SnapshotEnd: Sendable, Hashable {
         self.version = version
     }
 
-    /// Tables that are told together: a request of so many names is far below its limit.
+    /// The maximum number of tables in one request.
+    ///
+    /// A thousand names take some hundred kilobytes at most, of the 4 MiB that a request may have.
     private static let tablesAtOnce = 1000
 
-    /// The same where some of the tables are incomplete.
+    /// Returns the end with `some` of its tables moved to the incomplete ones.
     package func without(_ some: Set<Table>) -> SnapshotEnd {
         var end = self
         end.tables = tables.filter { !some.contains($0) }
@@ -43,8 +48,8 @@ package struct SnapshotEnd: Sendable, Hashable {
         return end
     }
 
-    /// The same in parts that each fit a request; none if more tables are incomplete than one
-    /// request names.
+    /// The end in parts that each fit one request; empty if there are more incomplete tables than
+    /// one request may name.
     package var parts: [SnapshotEnd] {
         guard incomplete.count <= Self.tablesAtOnce else { return [] }
         return stride(from: 0, to: tables.count, by: Self.tablesAtOnce).map { start in
@@ -56,10 +61,10 @@ package struct SnapshotEnd: Sendable, Hashable {
 }
 
 extension SnapshotEnd {
-    /// What stands in the place of the operation of a row.
+    /// The word that a posted end has in the place of a row's operation.
     static let word = "complete"
 
-    /// The form in which it is posted; reading it again gives an equal one.
+    /// The JSON form that is posted; parsing it returns an equal end.
     package var json: JSONObject {
         var object: JSONObject = ["operation": .string(Self.word)]
         object["database"] = database.map { .string($0) }
@@ -73,7 +78,7 @@ extension SnapshotEnd {
         .array(tables.map { ["schema": .string($0.schema), "table": .string($0.name)] })
     }
 
-    /// Reads the form in which it is posted; `nil` if it is the change of a row.
+    /// Parses the posted form; returns `nil` if it is the change of a row.
     init?(_ reader: JSONReader) throws(JSONContractError) {
         guard try reader.string("operation") == Self.word else { return nil }
         try reader.allowOnly(["operation", "database", "tables", "incomplete", "version"])

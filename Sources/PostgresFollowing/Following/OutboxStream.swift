@@ -111,7 +111,8 @@ final class OutboxStream: RowStream, @unchecked Sendable {
     /// Reads the next batch; returns whether there is one.
     private func read() throws -> Bool {
         if plan.isEmpty {
-            // They may be many, and go with the part that is being posted.
+            // The last part of their transaction is being posted, and they are deleted with it.
+            // They may be too many to exclude them from the next plan.
             guard kept.isEmpty else { return false }
             try makePlan()
         }
@@ -174,11 +175,12 @@ final class OutboxStream: RowStream, @unchecked Sendable {
         return left.isEmpty
     }
 
-    /// Deletes what the relay has.
+    /// Deletes the posted rows from the outbox.
     ///
-    /// Of a transaction that goes in parts, rows that may have come to the name of another one stay
-    /// until its end. A follower that begins anew in between reads them again: it knows then whose
-    /// names the rest of the rows have left, and the relay knows them by their positions.
+    /// If a transaction is posted in parts, rows of tables with a `DEFERRABLE` key stay until the
+    /// last part, because one of them may have taken the name of another row. A follower that
+    /// starts again in between reads them again, so it knows which names left by later rows are
+    /// taken. The relay recognises the repeated rows by their positions.
     private func forget() throws {
         guard !handed.numbers.isEmpty else { return }
         if handed.isWhole {

@@ -6,7 +6,7 @@ package enum RowsTaken: Sendable, Hashable {
     case takenAsOlder(Int)
     /// All were taken, but some could not be mapped or were too long.
     case takenExcept(RowExceptions)
-    /// Some are not; they are posted again.
+    /// Some rows are not in the relay, and all are posted again.
     case not(FollowProblem)
 }
 

@@ -1,19 +1,19 @@
 import ChangeSources
 import RelayModel
 
-/// A row as it is posted, in forms that are ever shorter.
+/// A row in the form in which it is posted, which becomes shorter if a request is too long.
 struct PostedRow: Sendable {
     private enum Form {
         case whole
-        /// Without its long values, which are unknown then.
+        /// The row without its long values, which are then unknown.
         case lightened
-        /// Its key alone.
+        /// Only the key.
         case bare
     }
 
     private let row: FollowedRow
     private var form = Form.whole
-    /// The element of a request's body.
+    /// The row as an element of a request's body.
     private(set) var element: [UInt8]
 
     init(_ row: FollowedRow) {
@@ -21,20 +21,21 @@ struct PostedRow: Sendable {
         element = JSONValue.object(row.json).utf8
     }
 
-    /// Whether anything of it is left out.
+    /// Whether values are left out.
     var isShortened: Bool { form != .whole }
 
-    /// Takes the form without long values: PostgreSQL's text of a row may be short, and its JSON
-    /// longer than a request may be.
+    /// Leaves out long values.
+    ///
+    /// A row that is short in PostgreSQL's text format may be longer as JSON than a request may be.
     mutating func lighten() {
         form = .lightened
         element = JSONValue.object(row.lightened().json).utf8
     }
 
-    /// Takes a form that is shorter than this one; returns whether there is one.
+    /// Changes to the next shorter form; returns `false` if there is none.
     ///
-    /// A deletion needs no more than the key. The relay parks another change that has no more: so
-    /// it is not lost, and nobody is told that values are there no more.
+    /// A deletion needs only the key. The relay parks any other change that has only the key. So
+    /// the change is not lost, and clients do not see values disappear that still exist.
     mutating func shorten() -> Bool {
         let count = element.count
         if form == .whole {
@@ -47,7 +48,7 @@ struct PostedRow: Sendable {
         return element.count < count
     }
 
-    /// The table and the key, for people.
+    /// The table and the key in words, for the follower's status.
     var name: String {
         let image = row.after ?? row.before
         let key = row.key.map { column in
@@ -59,7 +60,7 @@ struct PostedRow: Sendable {
 }
 
 extension FollowedRow {
-    /// This row without its long values.
+    /// Returns this row without its long values.
     func lightened() -> FollowedRow {
         var copy = self
         copy.before = before?.lightened
@@ -67,7 +68,8 @@ extension FollowedRow {
         return copy
     }
 
-    /// This row with its key alone; what is no deletion has no row after it then.
+    /// Returns this row with only its key; unless it is a deletion, it then has no row after the
+    /// change.
     func bare() -> FollowedRow {
         var copy = self
         copy.before = ((operation == .delete ? nil : after) ?? before)?.reduced(to: key)
@@ -83,7 +85,7 @@ extension RecordImage {
             fields.filter { $0.value.notation.utf8.count <= 1024 }, completeness: .partial)
     }
 
-    /// The columns of a key, as far as they are short.
+    /// Returns the image with only the columns of a key whose values are short.
     func reduced(to key: [String]) -> RecordImage {
         let short = lightened
         return RecordImage(

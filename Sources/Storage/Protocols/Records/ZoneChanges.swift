@@ -1,16 +1,16 @@
 package import RelayModel
 
-/// One zone as far as the shadow knows it.
+/// A zone of a database, which may have been deleted.
 package struct ZoneMark: Sendable, Hashable {
     /// The zone.
     package var zoneID: ZoneID
-    /// The last change of a record in it.
+    /// The position of the last change of a record in the zone.
     package var position: LogPosition
     /// The number of its last creation or deletion, ascending.
     package var edit: UInt64
-    /// Whether it is gone.
+    /// Whether the zone was deleted.
     package var isDeleted: Bool
-    /// Up to where marks of its deleted records may have been forgotten.
+    /// The position up to which marks of the zone's deleted records may have been pruned.
     package var prunedTo: LogPosition
 
     package init(
