@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import NIOSSL
 import Synchronization
 import Testing
 
@@ -55,22 +56,40 @@ import Testing
     }
 
     /// Connects two ends over the loopback interface, of which the other one reads when asked.
-    private static func connect() async throws -> Ends {
+    ///
+    /// With `pass`, TLS encrypts the connection, and the other end reads from the beginning.
+    private static func connect(_ pass: NodePass? = nil) async throws -> Ends {
         let (writer, reader) = (Writer(), Reader())
         let accepted = AsyncStream.makeStream(of: (any Channel).self)
         let group = MultiThreadedEventLoopGroup.singleton
+        let serving = try pass.map { try NIOSSLContext(configuration: $0.listening) }
+        let asking = try pass?.asking()
         let server = try await ServerBootstrap(group: group)
             .childChannelOption(.socketOption(.so_sndbuf), value: 16 * 1024)
             .childChannelInitializer { channel in
-                channel.pipeline.addHandler(writer).map {
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    if let serving {
+                        try pipeline.addHandler(NIOSSLServerHandler(context: serving))
+                    }
+                    try pipeline.addHandler(writer)
                     accepted.continuation.yield(channel)
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
         let client = try await ClientBootstrap(group: group)
-            .channelOption(.autoRead, value: false)
+            .channelOption(.autoRead, value: pass != nil)
             .channelOption(.socketOption(.so_rcvbuf), value: 16 * 1024)
-            .channelInitializer { $0.pipeline.addHandler(reader) }
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    if let asking {
+                        try pipeline.addHandler(
+                            try NIOSSLClientHandler(context: asking, serverHostname: nil))
+                    }
+                    try pipeline.addHandler(reader)
+                }
+            }
             .connect(to: #require(server.localAddress)).get()
         var channels = accepted.stream.makeAsyncIterator()
         let channel = try #require(await channels.next())
@@ -116,6 +135,19 @@ import Testing
             return writer.send(bytes, of: channel)
         }.get()
         #expect(left == bytes)
+        try await ends.close()
+    }
+
+    /// Bytes beside TLS would be plain text, and end the connection.
+    @Test func `nothing is sent past TLS`() async throws {
+        let ends = try await Self.connect(try NodePass { World.real.randomBytes($0) })
+        let bytes = ByteBuffer(string: "{}")
+        #expect(try await ends.send(bytes) == bytes)
+        try await ends.channel.writeAndFlush(bytes).get()
+        #expect(try await ends.send(bytes) == bytes)
+        try await ends.channel.close().get()
+        try await ends.client.closeFuture.get()
+        #expect(ends.reader.bytes.withLock { $0 } == Array("{}".utf8))
         try await ends.close()
     }
 }
