@@ -3,7 +3,7 @@ import Gateway
 import RelayModel
 import Testing
 
-/// Client certificates are opened when they are saved.
+/// A client certificate is opened when it is saved.
 @Suite struct ClientCertificateReadingTests {
     typealias Certificate = GatewayCredential.ClientCertificate
 
@@ -41,15 +41,16 @@ import Testing
         #expect(throws: Certificate.Fault.unreadable) { try packed(half).unpacked() }
     }
 
-    // The number of rounds is up to whoever makes the file: two thousand million of them kept a
-    // thread of the relay for five minutes, and those of a PEM text each connection that it opened.
+    // The sender of a file chooses its number of rounds. Two thousand million rounds in a PKCS#12
+    // file kept a thread of the relay busy for five minutes, and those in a PEM text were run
+    // again for each connection.
     @Test func `a file that takes too long to open is refused before`() throws {
         #expect(throws: Certificate.Fault.tooDear) {
             try packed(ClientCertificateSample.dearPKCS12).unpacked()
         }
         let alone = try #require(
             ClientCertificateSample.pem.split(separator: "-----BEGIN PRIVATE KEY").first)
-        // What cannot be read before it hides no key.
+        // An unreadable key before it must not hide the expensive key.
         for before in ["", "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----\n"] {
             let text = "\(before)\(alone)\(ClientCertificateSample.dearKey)\n"
             let certificate = Certificate(
@@ -57,8 +58,8 @@ import Testing
                 passphrase: ConcealedText(ClientCertificateSample.passphrase))
             #expect(throws: Certificate.Fault.tooDear) { try certificate.unpacked() }
         }
-        // The last number of the file are the rounds of its check; its lengths are those of the
-        // whole and of the part with that number.
+        // The last number in the file is the number of rounds of its check. The two lengths that
+        // are raised are those of the whole file and of the part with that number.
         var bytes = try #require(Base64.decode(ClientCertificateSample.pkcs12))
         let part = bytes.count - 67
         bytes.replaceSubrange((bytes.count - 4)..., with: [2, 4, 0x7F, 0xFF, 0xFF, 0xFF])

@@ -1,4 +1,6 @@
-/// A client certificate for tests, good until 2126 and trusted by nobody; the key is nobody's.
+/// A client certificate for tests, valid until 2126.
+///
+/// No server trusts it, and its key is used for nothing else.
 enum ClientCertificateSample {
     /// Certificate and key in one file, as PEM.
     static let pem = """
@@ -20,7 +22,7 @@ enum ClientCertificateSample {
         -----END PRIVATE KEY-----
         """
 
-    /// The same as a PKCS#12 file.
+    /// The certificate and key as a PKCS#12 file.
     static let pkcs12 = """
         MIIEVQIBAzCCBAsGCSqGSIb3DQEHAaCCA/wEggP4MIID9DCCApIGCSqGSIb3DQEHBqCCAoMwggJ/AgEAMIICeAYJ\
         KoZIhvcNAQcBMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAgVmM9m1bHXSwICCAAwDAYIKoZIhvcNAgkF\
@@ -41,8 +43,8 @@ enum ClientCertificateSample {
         SAFlAwQCAQUABCBIo+8mRJKizdIbMvgQ3RvTsnYytsPyh4IgloeU2/cRRQQIDQ6yt5WCnYgCAggA
         """
 
-    /// The same as keychains wrote it for years: RC2 and 3DES
-    /// (`openssl pkcs12 -export -legacy`).
+    /// The certificate and key in the old form of keychains, with RC2 and 3DES (`openssl pkcs12
+    /// -export -legacy`).
     static let oldPKCS12 = """
         MIIDzwIBAzCCA5UGCSqGSIb3DQEHAaCCA4YEggOCMIIDfjCCAlcGCSqGSIb3DQEHBqCCAkgwggJEAgEAMIICPQYJ\
         KoZIhvcNAQcBMBwGCiqGSIb3DQEMAQYwDgQIiARdRUdw4CcCAggAgIICEHXcVygD/cl9WihVS1hYTlDiEJJlRyC8\
@@ -61,7 +63,7 @@ enum ClientCertificateSample {
         4YER3jAxMCEwCQYFKw4DAhoFAAQUa2GIcZ6vTxuB0yphd40U70H0dZYECFLv/hLtC/ehAgIIAA==
         """
 
-    /// The certificate alone, without the key, in the same way.
+    /// The certificate without the key, in the old form.
     static let certificateAlone = """
         MIICbAIBAzCCAjIGCSqGSIb3DQEHAaCCAiMEggIfMIICGzCCAhcGCSqGSIb3DQEHBqCCAggwggIEAgEAMIIB/QYJ\
         KoZIhvcNAQcBMBwGCiqGSIb3DQEMAQYwDgQI22JAMPUjnt8CAggAgIIB0J5qm1sS+C4cA7WwICveY9sY7HnuZp9H\
@@ -75,7 +77,7 @@ enum ClientCertificateSample {
         GcFJU6tUFpRz1ZBvzmChUwQIJvUJbAt2TeMCAggA
         """
 
-    /// The same in two layers, the inner of which takes 4,000,000 rounds to open.
+    /// The certificate and key in two layers, the inner of which takes 4,000,000 rounds to open.
     static let dearPKCS12 = """
         MIIEnQIBAzCCBFMGCSqGSIb3DQEHAaCCBEQEggRAMIIEPDCCAoIGCSqGSIb3DQEHBqCCAnMwggJvAgEAMIICaAYJ\
         KoZIhvcNAQcBMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAitV8Fj7j2VcgICCAAwDAYIKoZIhvcNAgkF\
@@ -97,7 +99,7 @@ enum ClientCertificateSample {
         MA0GCWCGSAFlAwQCAQUABCC+zcJCXe9m4HaWoliTocikDU5pD1zDpT5zGCHOZYCPNwQIgVhwQbHX+VECAggA
         """
 
-    /// The key alone, with as many rounds.
+    /// The key alone, with 4,000,000 rounds.
     static let dearKey = """
         -----BEGIN ENCRYPTED PRIVATE KEY-----
         MIHtMFgGCSqGSIb3DQEFDTBLMCoGCSqGSIb3DQEFDDAdBAjeyoBWzTHL6wIDPQkA

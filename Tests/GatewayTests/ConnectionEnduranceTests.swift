@@ -5,7 +5,8 @@ import Testing
 @Suite struct ConnectionEnduranceTests {
     private typealias End = ConnectionEndurance.End
 
-    /// Lives that follow one another, each of `seconds`, ended after `served` requests.
+    /// Feeds a sequence of connections, each of which lives `seconds` and ends after a number of
+    /// requests.
     private func learn(
         _ served: [Int], seconds: UInt64 = 1, into endurance: inout ConnectionEndurance,
         from start: UInt64 = 0

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Gateway
 
-/// A moment `milliseconds` after the clock's beginning.
+/// Returns the moment `milliseconds` after the clock's zero.
 func at(_ milliseconds: UInt64) -> MonotonicInstant {
     MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
 }
@@ -218,7 +218,9 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(late == .drop(.silent))
     }
 
-    /// Whatever was silent before: else what the gateway is about to answer would be sent again.
+    /// The draining time counts from the goodbye, however long the connection was silent before.
+    ///
+    /// Otherwise pushes that the gateway is about to answer would be sent again.
     @Test(arguments: [(15, 5), (20, 20), (75, 75)])
     func `what is open at a goodbye has its time from then on`(tolerance: Int, patience: Int) {
         var life = openLife { $0.draining = .seconds(5) }
@@ -227,15 +229,15 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(life.state == .draining(.closing))
         let end = UInt64(9000 + patience * 1000)
         let early = life.tick(at: at(end - 1), tolerating: .seconds(tolerance))
-        // Frames that come behind it say the same.
+        // Further GOAWAY frames do not prolong the time.
         life.closing(at: at(end - 1))
         let late = life.tick(at: at(end), tolerating: .seconds(tolerance))
         #expect(early == .none)
         #expect(late == .drop(.silent))
     }
 
-    /// Else whoever says goodbye to all and answers nobody would be opened one after the other, and
-    /// pass for a slow gateway.
+    /// Otherwise a gateway that says goodbye on every connection and answers nothing would pass
+    /// for a slow one, and connection after connection would be opened.
     @Test func `a goodbye before anything was accepted makes doubtful what is open`() {
         var first = life()
         first.handOver(at: at(0))
@@ -292,7 +294,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
 }
 
 extension ConnectionLife {
-    /// As for a gateway that is known to be slow.
+    /// Ticks as for a gateway that is known to be slow.
     mutating func tick(at now: MonotonicInstant) -> TickAction {
         tick(at: now, tolerating: .seconds(75))
     }

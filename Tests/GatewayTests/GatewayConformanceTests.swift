@@ -68,7 +68,7 @@ import Testing
         } settings: {
             $0.streamsPerConnection = 1
         } _: { rig in
-            // The first is on its way alone while the others queue up behind it.
+            // The first push is alone on the connection while the others queue up behind it.
             let requests = [
                 try PushRequest.sample(ticket: 1, container: "iCloud.a"),
                 try .sample(ticket: 2, container: "iCloud.a", pushType: .background),
@@ -125,7 +125,7 @@ import Testing
                 .certificate(.init(packing: .pem, bytes: Array(pem.utf8)))
             }
         } _: { rig in
-            // The simulator wants a token, so its refusal shows what was sent.
+            // The simulator requires a token, so its refusal shows that none was sent.
             let outcome = try await rig.outcome(of: .sample())
             guard case .refused(let refusal) = outcome else {
                 Issue.record("\(outcome)")

@@ -5,7 +5,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// APNs over libcurl honours the contract that every gateway honours.
+/// APNs over libcurl meets the contract of every gateway.
 @Suite(.timeLimit(.minutes(30))) struct GatewayContractTests {
     @Test(arguments: GatewayConformance.cases)
     func `the APNs gateway honours its contract`(contract: GatewayCase) async throws {
@@ -27,7 +27,7 @@ private struct APNsFactory: GatewayFactory {
         ]
         let simulator = try await SimulatedGateway.start(configuration)
         var settings = CurlGatewaySettings()
-        // The other suites may hold the processors.
+        // The time is long because other suites may use all processors.
         settings.connectTimeout = .patience
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(simulator.port)"))

@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Gateways that end connections which have served, and go on with the next.
+/// Gateways that end connections after a number of requests; the sender goes on with the next one.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayEnduranceTests {
     private func requests(_ count: UInt64) throws -> [PushRequest] {
         try (1...count).map { try PushRequest.sample(ticket: $0) }
@@ -14,7 +14,7 @@ import Testing
         .all(ScriptedAnswer(.accept, times: count), ScriptedAnswer(fault, times: 1))
     }
 
-    /// Expects that nobody heard of any trouble.
+    /// Expects that every push was accepted once and that nothing backed off.
     private func expectNoTrouble(_ rig: GatewayRig, _ outcomes: [PushOutcome]) {
         #expect(outcomes.allSatisfy { $0 == .accepted }, "\(Set(outcomes))")
         #expect(rig.simulator.totals.duplicates == 0)

@@ -15,7 +15,7 @@ import Testing
         .all(ScriptedAnswer(.accept, times: count), ScriptedAnswer(fault, times: 1))
     }
 
-    /// What a gateway can do to a connection in the middle of its work.
+    /// The faults of a connection in the middle of its work.
     static let faults: [GatewayAnswer] = [
         .goAway(GoAway()), .goAway(GoAway(lastStream: .beforeThis)),
         .goAway(GoAway(ending: .close)), .goAway(GoAway(lastStream: .beforeThis, ending: .close)),
@@ -41,7 +41,7 @@ import Testing
                 #expect(tally.accepted >= 1)
             }
             #expect(rig.simulator.streamLimitViolations == [])
-            // Whatever was sent twice had an outcome that nobody could know.
+            // Only a push whose outcome is unknown may have been sent twice.
             let unknown = rig.ends.all.values.count {
                 if case .unknown = $0 { true } else { false }
             }
@@ -119,7 +119,7 @@ import Testing
             #expect(outcome == .accepted)
             #expect(try await rig.outcome(of: .sample(ticket: 4)) == .accepted)
             _ = await rig.ends.wait(for: [2])
-            // What waited would have gone on when the silence was over.
+            // A push that waits until the silence is over would show another cause than `closing`.
             #expect(rig.events.retirements.first == .closing)
         }
     }
@@ -291,7 +291,8 @@ import Testing
             _ = try await rig.outcome(of: .sample(ticket: 1))
             rig.gateway.send(try (2...5).map { try .sample(ticket: $0) })
             _ = try await rig.simulator.pushes(count: 5, within: .patience)
-            // What is silent would keep it for that long, and others on the machine a little.
+            // A silent push would take up all of the patience. The silence allows for other load
+            // on the machine.
             await rig.gateway.shutDown(within: .patience, silence: .seconds(10))
             let ends = rig.ends.all
             #expect(ends.values.count { $0 == .accepted } == 4)
@@ -299,7 +300,7 @@ import Testing
         }
     }
 
-    /// The quickest of some: others on the machine make one slower, and nothing makes one quicker.
+    /// Takes the shortest of several runs, because other load can only make a run slower.
     @Test(arguments: [true, false])
     func `a gateway with nothing open ends at once`(hasSent: Bool) async throws {
         var least = Duration.patience
@@ -311,7 +312,8 @@ import Testing
                 least = min(least, began.duration(to: .now))
             }
         }
-        // Its thread looks after connections ten times a second, and once without any.
+        // The gateway's thread checks ten times a second with connections, and once a second
+        // without.
         #expect(least < .milliseconds(60))
     }
 

@@ -5,8 +5,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Frames that no orderly gateway sends, or not in one packet: what libcurl makes of them must
-/// neither lose an answer nor keep others waiting.
+/// Frames that an orderly gateway does not send, or not in one packet.
+///
+/// With what libcurl makes of them, no answer may be lost and no push delayed.
 @Suite(.timeLimit(.minutes(30))) struct GatewayFrameTests {
     private func run(
         answering: @escaping RawServer.Answering,
@@ -19,7 +20,7 @@ import Testing
         let server = try await RawServer.start(certificatesIn: folder, answering: answering)
         var settings = CurlGatewaySettings()
         settings.connectTimeout = .patience
-        // What waits for these ends as unknown.
+        // A push that runs into this limit ends as unknown.
         settings.watchdog = .seconds(60)
         settings.requestTimeout = .patience
         settings.production = try #require(
@@ -41,7 +42,7 @@ import Testing
             switch number {
             case 2, 3: return RawServer.Answer()
             case 4:
-                // Those of streams 3, 5 and 7 leave together, a long one first.
+                // The answers on streams 3, 5 and 7 leave together, and the first of them is long.
                 let body = [UInt8](repeating: 0x78, count: 6000)
                 return RawServer.Answer(frames: [
                     .status(502, 3, isLast: false),
@@ -128,7 +129,7 @@ import Testing
             switch number {
             case 2: return RawServer.Answer()
             case 3:
-                // No such entry in any table: the decoder cannot go on.
+                // No table has this header entry, so the decoder cannot go on.
                 let payload: [UInt8] = [0xFF, 0xFF, 0x7F]
                 return RawServer.Answer(frames: [
                     RawFrame(kind: 1, flags: 5, stream: stream, payload: payload)
@@ -141,7 +142,8 @@ import Testing
             gateway.send([try .sample(ticket: 2), try .sample(ticket: 3)])
             let ended = await ends.wait(for: [2, 3])
             #expect(ended.values.count { if case .unknown = $0 { true } else { false } } == 2)
-            // Else it would have been the silence; libcurl 8 says by itself that it is broken.
+            // The connection must not be retired for silence. libcurl 8 itself reports it as
+            // broken.
             let cause = try #require(events.retirements.first)
             #expect(cause == .closing || cause == .broken)
             gateway.send([try .sample(ticket: 4)])

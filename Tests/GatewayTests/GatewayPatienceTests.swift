@@ -6,7 +6,7 @@ import RelayTestKit
 import Synchronization
 import Testing
 
-/// What the gateway asks for: to be left alone, not to be knocked at again and again.
+/// A gateway that asks to be left alone is not contacted again and again.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayPatienceTests {
     private static let device = String(repeating: "cd", count: 32)
 
@@ -56,7 +56,8 @@ import Testing
             let pauses = rig.events.all.compactMap { event -> Duration? in
                 if case .backingOff(_, _, let pause) = event { pause } else { nil }
             }
-            // One connection for each pause; what must wait longer than two seconds comes back.
+            // One connection is opened for each pause. A push that would wait for more than two
+            // seconds is given back.
             #expect((1...4).contains(rig.simulator.totals.connections))
             #expect(rig.simulator.totals.connections == pauses.count)
             #expect(rig.simulator.totals.received + notSent.count == 300)
@@ -70,7 +71,7 @@ import Testing
         }) { rig in
             var ended = try PushRequest.sample(ticket: 1)
             ended.registration = JudgedRegistration(serial: 7, ends: 2)
-            // It was judged after that end, and is its recipient's still.
+            // This push was checked after that end, and still belongs to its recipient.
             var judgedSince = try PushRequest.sample(ticket: 2)
             judgedSince.registration = JudgedRegistration(serial: 7, ends: 3)
             let sent = try await rig.outcome(of: judgedSince)
@@ -87,10 +88,10 @@ import Testing
         let simulated = Mutex<SimulatedGateway?>(nil)
         try await GatewayRig.run {
             $0.streamLimit = 4
-            // Long enough that all four have come before the first of them is answered.
+            // The delay is so long that all four arrive before the first is answered.
             $0.script = .all(ScriptedAnswer(.accept, delay: .seconds(1) ... .seconds(1)))
         } world: { world in
-            // Once the gateway has the first one and four beside each other.
+            // Ends the registration once the gateway has the first push and four parallel ones.
             world.hasEnded = { _ in simulated.withLock { $0?.totals.received ?? 0 } >= 5 }
         } _: { rig in
             simulated.withLock { $0 = rig.simulator }
@@ -103,7 +104,7 @@ import Testing
             let withdrawn = outcomes.count { $0 == .notSent(cause: .registrationEnded) }
             #expect(withdrawn == 35)
             #expect(outcomes.count { $0 == .accepted } == 5)
-            // The connection is as good as before.
+            // The connection is still usable.
             let other = try await rig.outcome(of: try .sample(ticket: 41))
             #expect(other == .accepted)
             #expect(rig.simulator.totals.connections == 1)
@@ -122,7 +123,7 @@ import Testing
     }
 }
 
-/// Credentials that are mended or replaced while the gateway works.
+/// Credentials that are corrected or replaced while the gateway works.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayCredentialTests {
     private let right = P256.Signing.PrivateKey()
     private let wrong = P256.Signing.PrivateKey()
@@ -194,7 +195,8 @@ import Testing
                 isChanged.isSet ? .sample(keys[1], keyID: "NEW") : .sample(keys[0])
             }
         } _: { rig in
-            // The first is alone on its connection and is never answered; the others wait for it.
+            // The first push is alone on its connection and never answered, and the others wait
+            // for it.
             let first = try PushRequest.sample(ticket: 1, token: stuck)
             let others = try (2...30).map { try PushRequest.sample(ticket: $0) }
             rig.gateway.send([first] + others)

@@ -22,7 +22,7 @@ import Testing
             $0.script = .all(
                 ScriptedAnswer(.refuse(.init(status: row.status, reason: row.reason)), times: 1))
         } world: {
-            // An hour-old token, so that an expired one is believed.
+            // The token is an hour old, so that the answer "expired" is credible.
             let wall = $0.wallClock
             $0.credentials = { _, _ in .sample(privateKey) }
             $0.tokenStore = ProviderTokenStore(
@@ -115,7 +115,7 @@ import Testing
         } _: { rig in
             let refusal = try refusal(try await rig.outcome(of: .sample(ticket: 1)))
             #expect(refusal.reaction == .retry(after: .seconds(60), scope: .gateway))
-            // How long its container waits is the caller's to decide, to show and to end.
+            // The caller decides how long the container waits, and shows and ends the wait.
             #expect(try await rig.outcome(of: .sample(ticket: 2)) == .accepted)
         }
     }
@@ -253,7 +253,7 @@ import Testing
 }
 
 extension ConcealedText {
-    /// A token that `privateKey` has signed.
+    /// Returns a token that is signed with `privateKey`.
     static func token(
         of key: ProviderTokenRecord.Key, issuedAt: Int64 = Timestamp.now.seconds,
         signedWith privateKey: P256.Signing.PrivateKey

@@ -7,15 +7,15 @@ import RelayTestKit
 import Synchronization
 import Testing
 
-/// A simulated gateway, and the real one's sender in front of it.
+/// A simulated gateway with the real push gateway in front of it.
 final class GatewayRig: Sendable {
-    /// What the sender sends to.
+    /// The simulated gateway to which pushes are sent.
     let simulator: SimulatedGateway
-    /// The sender.
+    /// The push gateway under test.
     let gateway: CurlPushGateway
-    /// What ended.
+    /// The ends of attempts so far.
     let ends: EndCollector
-    /// What the sender told about its connections.
+    /// The events of the connections so far.
     let events: EventCollector
 
     private let caFile: String
@@ -35,7 +35,7 @@ final class GatewayRig: Sendable {
         gateway = try CurlPushGateway(settings: settings, world: world) { ends.take($0) }
     }
 
-    /// Starts both; `body` gets them, and afterwards both are stopped.
+    /// Starts both, runs `body` with them, and stops both.
     static func run(
         simulating: (inout SimulatedGateway.Configuration) -> Void = { _ in },
         settings change: (inout CurlGatewaySettings) -> Void = { _ in },
@@ -49,7 +49,7 @@ final class GatewayRig: Sendable {
         simulating(&configuration)
         let simulator = try await SimulatedGateway.start(configuration)
         var settings = CurlGatewaySettings()
-        // The other suites may hold the processors.
+        // The time is long because other suites may use all processors.
         settings.connectTimeout = .patience
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(simulator.port)"))
@@ -88,8 +88,9 @@ final class GatewayRig: Sendable {
         try #require(await outcomes(of: [request]).first)
     }
 
-    /// Sends `requests` with the same delivery IDs until all are accepted, as a careful caller
-    /// would: while the gateway backs away, one of them is the scout.
+    /// Sends `requests` with the same delivery IDs until all are accepted.
+    ///
+    /// Like a careful caller it sends only one of them, the scout, while the gateway backs off.
     func deliver(_ requests: [PushRequest]) async {
         var pending = requests
         var round: UInt64 = 0
@@ -110,7 +111,7 @@ final class GatewayRig: Sendable {
 }
 
 extension GatewayWorld {
-    /// A world with a fresh key and the real clock.
+    /// Returns a world with a fresh key and the real clock.
     static func sample() -> GatewayWorld {
         let credential = GatewayCredential.sample(P256.Signing.PrivateKey())
         return GatewayWorld(
@@ -120,14 +121,14 @@ extension GatewayWorld {
 }
 
 extension Timestamp {
-    /// The real clock's moment.
+    /// The current moment of the real clock.
     static var now: Timestamp {
         Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
     }
 }
 
 extension GatewayCredential {
-    /// A signing key with readable names.
+    /// Returns a credential with a signing key and readable names.
     static func sample(
         _ key: P256.Signing.PrivateKey, keyID: String = "KEY0000001"
     ) -> GatewayCredential? {
@@ -138,7 +139,7 @@ extension GatewayCredential {
     }
 }
 
-/// Collects completions and wakes whoever waits for them.
+/// Collects completions, and wakes the tasks that wait for them.
 final class EndCollector: Sendable {
     private struct State {
         var ended: [UInt64: PushOutcome] = [:]
@@ -184,7 +185,7 @@ extension Dictionary {
     }
 }
 
-/// Collects events and wakes whoever waits for one.
+/// Collects events, and wakes the tasks that wait for one.
 final class EventCollector: Sendable {
     private struct State {
         var events: [GatewayEvent] = []
@@ -207,7 +208,7 @@ final class EventCollector: Sendable {
         for waiter in ready { waiter.continuation.resume() }
     }
 
-    /// Waits for an event, unless there was one already.
+    /// Waits for an event, or returns at once if there already was one.
     func wait(for test: @escaping @Sendable (GatewayEvent) -> Bool) async {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in
@@ -230,7 +231,7 @@ final class EventCollector: Sendable {
     }
 }
 
-/// Something that happens once.
+/// A flag that is set once.
 final class Flag: Sendable {
     private let state = Mutex(false)
 
@@ -239,7 +240,7 @@ final class Flag: Sendable {
     func set() { state.withLock { $0 = true } }
 }
 
-/// Keeps provider tokens in memory, as storage would on disk.
+/// Keeps provider tokens in memory, as the store does on disk.
 final class KeptTokens: Sendable {
     private let state = Mutex<[ProviderTokenRecord]>([])
 

@@ -2,16 +2,16 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// A TLS server that agrees on nothing but HTTP/1.1.
+/// A TLS server that negotiates HTTP/1.1 only.
 struct OldServer: Sendable {
-    /// The name of the authority's file among the simulator's kept certificates.
+    /// The name of the certificate authority's file in the simulator's folder of certificates.
     static let caName = "ca.pem"
 
     let channel: any Channel
 
     var port: Int { channel.localAddress?.port ?? 0 }
 
-    /// Starts it with the certificate that the simulator keeps in `folder`.
+    /// Starts the server with the certificate that the simulator keeps in `folder`.
     static func start(certificatesIn folder: String) async throws -> OldServer {
         var tls = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMFile("\(folder)/server.pem")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// Numbers in a row, so that chance is known.
+/// A generator of evenly spaced numbers, so that draws are known.
 struct CountingGenerator: RandomNumberGenerator, Sendable {
     var value: UInt64
 
@@ -97,7 +97,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(patience.release(at: at(1)).isEmpty)
         #expect(patience.release(at: at(500)).count == 3)
         #expect(patience.heldCount == 0)
-        // The fourth pause in a row is longer than anything is held.
+        // The fourth pause in a row is longer than a push may be held.
         for round in 1...5 {
             _ = patience.fail(
                 container, cause: "503", at: at(60_000 * UInt64(round)), using: &generator)
@@ -154,7 +154,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
 }
 
 @Suite struct LoopPacingTests {
-    /// Microseconds.
+    /// Checks a rest; all times are in microseconds.
     private func check(
         open: Int, moved: Int, elapsed: Int, latency: Int, rest: Int,
         at place: SourceLocation = #_sourceLocation
@@ -376,7 +376,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
         #expect(order == [11, 12])
         #expect((queue.count, queue.isEmpty, queue.isReady) == (4, false, false))
-        // What comes for it meanwhile waits behind the others.
+        // A new push of the held container waits behind the others.
         queue.append(try push(5, "iCloud.a"))
         #expect(!queue.isReady)
         queue.release(held)

@@ -293,7 +293,7 @@ import Testing
         }
     }
 
-    /// So that a run on another libcurl cannot pass on this machine's.
+    /// Guards a test run against a certain libcurl from silently using the one of this machine.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["BELFRY_LIBCURL"] != nil))
     func `the libcurl in use is the one that the run asks for`() throws {
         let wanted = try #require(ProcessInfo.processInfo.environment["BELFRY_LIBCURL"])

@@ -7,9 +7,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Every field of every kind of push, as they go over the wire: these and no others.
+/// The header fields of every kind of push as they are sent: exactly the documented ones.
 @Suite(.timeLimit(.minutes(30))) struct PushFormTests {
-    /// A kind of push, and the fields that it has besides those of all.
+    /// A kind of push, and the fields that it has in addition to the common ones.
     struct Kind: Sendable, CustomTestStringConvertible {
         var name: String
         var pushType = PushType.alert

@@ -2,8 +2,9 @@ import Testing
 
 @testable import Gateway
 
-/// A gateway that works on one push after the other: each takes a while, and is underway before
-/// and after.
+/// A gateway that handles one push after another.
+///
+/// Each push takes a time, and is on its way before and after.
 private struct ModelGateway {
     var underway: Duration
     var each: Duration
@@ -21,7 +22,7 @@ private struct ModelGateway {
         pushes.append((now, free + underway / 2))
     }
 
-    /// The next answer: when it comes, and how long it took.
+    /// Returns the next answer: its moment and its latency.
     mutating func answer() -> (at: Duration, latency: Duration)? {
         guard answers < pushes.count else { return nil }
         defer { answers += 1 }
@@ -31,8 +32,8 @@ private struct ModelGateway {
 }
 
 @Suite struct PushPaceTests {
-    /// Hands over as many as the pace allows, `count` in all; returns the mean latency of the last
-    /// quarter.
+    /// Sends `count` pushes, as many at a time as the pace allows; returns the mean latency of the
+    /// last quarter.
     @discardableResult
     private func run(
         _ count: Int, _ pace: inout PushPace, through gateway: inout ModelGateway,
@@ -66,7 +67,8 @@ private struct ModelGateway {
         var gateway = ModelGateway(
             underway: .milliseconds(underway), each: .microseconds(500))
         let latency = run(100_000, &pace, through: &gateway).latency
-        // The quickest is felt for with sixteen underway, of which each takes half a millisecond.
+        // The quickest answer is measured with sixteen pushes on their way, at half a millisecond
+        // each.
         let quickest = Duration.milliseconds(max(underway, 8))
         #expect(latency < quickest * 2 + .milliseconds(12))
         #expect(pace.width >= PushPace.least)

@@ -3,7 +3,7 @@ import RelayModel
 import Testing
 
 extension PushRequest {
-    /// A request with readable defaults.
+    /// Returns a request with readable defaults.
     static func sample(
         ticket: UInt64 = 1, container: String = "iCloud.com.example.Art",
         environment: GatewayEnvironment = .production, token: String? = nil,

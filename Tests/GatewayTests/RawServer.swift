@@ -4,20 +4,22 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// An HTTP/2 server that knows frames and nothing more: it keeps the bytes that it is sent, as they
-/// are after TLS, and answers the end of each request with status 200, or as it is told.
+/// An HTTP/2 server that only knows frames.
+///
+/// It keeps the bytes that it receives after TLS, and answers the end of each request with status
+/// 200 or as a test says.
 final class RawServer: Sendable {
-    /// What follows the end of a request: the `number` of the connection's, on `stream`.
+    /// Decides the answer to the `number`-th request of a connection, which ended on `stream`.
     typealias Answering = @Sendable (_ number: Int, _ stream: UInt32) -> Answer
 
-    /// Frames that leave together, so that they are read together.
+    /// Frames that are written together, so that they are read together.
     struct Answer: Sendable {
         var frames: [RawFrame] = []
-        /// Whether the connection is closed behind them.
+        /// Whether the connection is closed after the frames.
         var isLast = false
     }
 
-    /// What one connection sent, and what TLS knows of it.
+    /// The bytes that one connection sent, and the client certificate that it showed.
     struct Connection: Sendable {
         var bytes: [UInt8] = []
         var clientCertificate: [UInt8]?
@@ -27,8 +29,10 @@ final class RawServer: Sendable {
     private let channel: any Channel
     let answering: Answering
 
-    /// Serves on a free port of the loopback with the simulator's certificate of `folder`;
-    /// `trusting` is the PEM text of the client certificate that it asks for.
+    /// Starts on a free port of the loopback interface, with the simulator's certificate in
+    /// `folder`.
+    ///
+    /// It asks for the client certificate `trusting`, a PEM text.
     static func start(
         certificatesIn folder: String, trusting: String? = nil,
         answering: @escaping Answering = { _, stream in Answer(frames: [.status(200, stream)]) }
@@ -96,26 +100,26 @@ struct RawFrame: Sendable {
     var stream: UInt32
     var payload: [UInt8]
 
-    /// HEADERS with nothing but a status: the name is entry 8 of the static table.
+    /// Returns a HEADERS frame with only a status; its name is entry 8 of the static table.
     static func status(_ status: Int, _ stream: UInt32, isLast: Bool = true) -> RawFrame {
         RawFrame(
             kind: 1, flags: isLast ? 5 : 4, stream: stream,
             payload: [0x08, 3] + Array(String(status).utf8))
     }
 
-    /// RST_STREAM.
+    /// Returns an RST_STREAM frame.
     static func reset(_ code: UInt8, _ stream: UInt32) -> RawFrame {
         RawFrame(kind: 3, flags: 0, stream: stream, payload: [0, 0, 0, code])
     }
 
-    /// The frame as it is on the wire.
+    /// The frame's bytes as sent.
     var bytes: [UInt8] {
         let count = [16, 8, 0].map { UInt8(truncatingIfNeeded: payload.count >> $0) }
         let place = [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: stream >> UInt32($0)) }
         return count + [kind, flags] + place + payload
     }
 
-    /// The whole frames after the connection preface.
+    /// Returns the complete frames after the connection preface.
     static func frames(of bytes: [UInt8]) -> [RawFrame] {
         var frames: [RawFrame] = []
         var rest = bytes.dropFirst(preface.count)
@@ -161,7 +165,7 @@ private final class RawAnswerer: ChannelInboundHandler {
         let frames = RawFrame.frames(of: bytes)
         var isLast = false
         for frame in frames.dropFirst(answered) where !isLast {
-            // The end of a request.
+            // END_STREAM: the request is complete.
             if frame.kind <= 1, frame.flags & 1 == 1 {
                 requests += 1
                 let answer = server.answering(requests, frame.stream)

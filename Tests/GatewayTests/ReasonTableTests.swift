@@ -5,7 +5,7 @@ import Testing
 @testable import Gateway
 
 @Suite struct ReasonTableTests {
-    /// Every answer that Apple documents, and the reaction to it.
+    /// Every answer that Apple documents, with the expected reaction.
     static let expected: [(Int, String, GatewayReaction, ConnectionVerdict)] = [
         (400, "BadCollapseId", .deadLetter, .keep),
         (400, "BadDeviceToken", .forgetDeviceToken(.unknownToGateway), .keep),

@@ -8,7 +8,7 @@ import Testing
     @Test mutating func `each connection that is given up doubles it, up to the most`() {
         tolerance.giveUp(after: .seconds(15))
         #expect(tolerance.current == .seconds(30))
-        // Another connection of the same time brings nothing new.
+        // Giving up another connection after the same time changes nothing.
         tolerance.giveUp(after: .seconds(15))
         #expect(tolerance.current == .seconds(30))
         tolerance.giveUp(after: .seconds(30))

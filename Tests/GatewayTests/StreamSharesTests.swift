@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// What a container has open beside others.
+/// The share of open streams of a container beside others.
 @Suite struct StreamSharesTests {
     private let one = Fixtures.container
     private let other = ContainerKey(
@@ -35,7 +35,7 @@ import Testing
         shares.end(one, after: .zero)
         #expect(!shares.holds(one))
         shares.sweep(at: moment(1000))
-        // An end that comes late is nobody's.
+        // An end that comes after the container was forgotten has no effect.
         shares.end(one, after: .zero)
         #expect(!shares.holds(one))
     }

@@ -2,7 +2,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A proxy that knows CONNECT, and tunnels to this machine whatever host is asked for.
+/// A proxy that supports CONNECT, and leads every tunnel to this machine, whatever host is
+/// requested.
 final class TunnelProxy: Sendable {
     private let asked: Requests
     private let channel: any Channel
@@ -34,7 +35,7 @@ final class TunnelProxy: Sendable {
     /// The heads of the requests so far.
     var requests: [String] { asked.lines.withLock { $0 } }
 
-    /// Tunnels to `near` when a host's port `far` is asked for.
+    /// Leads tunnels for the port `far` of any host to the local port `near`.
     func lead(_ far: Int, to near: Int) {
         asked.ways.withLock { $0[far] = near }
     }

@@ -9,9 +9,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What goes over the wire, byte by byte, and over which wire.
+/// The bytes on the wire, and the connection that they take.
 @Suite(.timeLimit(.minutes(30))) struct WireTests {
-    /// Runs `body` with a raw server and a sender for it.
+    /// Runs `body` with a raw server and a push gateway that sends to it.
     func run(
         trusting: String? = nil, settings change: (inout CurlGatewaySettings) -> Void = { _ in },
         credential: GatewayCredential? = .sample(P256.Signing.PrivateKey()),
@@ -23,7 +23,7 @@ import Testing
         try LoopbackCertificates.write(to: folder)
         let server = try await RawServer.start(certificatesIn: folder, trusting: trusting)
         var settings = CurlGatewaySettings()
-        // The other suites may hold the processors.
+        // The time is long because other suites may use all processors.
         settings.connectTimeout = .patience
         settings.production = try #require(
             GatewayEndpoint("https://127.0.0.1:\(server.port)"))
@@ -82,7 +82,8 @@ import Testing
                 "apns-expiration": "4000000000", "content-type": "application/json",
                 "content-length": "\(payload.utf8.count)",
             ])
-        // APNs asks for tokens and paths not to be indexed: 0x0n and 0x1n are such literals.
+        // APNs asks senders not to index tokens and paths; literals of the forms 0x0n and 0x1n are
+        // not indexed.
         let token = fields.first { $0.name == "authorization" }
         #expect(token?.indexable != .indexable)
         #expect(fields.first { $0.name == ":path" }?.indexable != .indexable)
@@ -235,7 +236,7 @@ import Testing
     }
 
     @Test func `a name with several addresses is reached by one that answers`() async throws {
-        // `localhost` is ::1 and 127.0.0.1; only the second is served.
+        // `localhost` is ::1 and 127.0.0.1, and the server listens only on the second.
         var port = 0
         try await run {
             port = Int($0.production.url.split(separator: ":").last ?? "") ?? 0
