@@ -4,8 +4,9 @@ import NIOHTTP2
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct ConnectionFaultTests {
-    /// A gateway whose first push is accepted, whose second stays open for a while, and whose
-    /// further pushes to "bb" get the steps of `answers`.
+    /// Runs a gateway that accepts the first push and keeps the second one open for a while.
+    ///
+    /// Further pushes to "bb" get the steps of `answers`.
     private func run(
         _ answers: [ScriptedAnswer], slowness: Duration = .milliseconds(50),
         _ body: (SimulatedGateway, TestSender, _ slow: Int) async throws -> Void

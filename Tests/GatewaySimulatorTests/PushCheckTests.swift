@@ -2,7 +2,7 @@ import Foundation
 import GatewaySimulator
 import Testing
 
-/// One push and what the gateway must say to it.
+/// A push, and the expected answer of the gateway.
 struct CheckCase: Sendable, CustomTestStringConvertible {
     var name: String
     var answer: String

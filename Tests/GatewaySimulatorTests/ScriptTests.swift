@@ -4,7 +4,7 @@ import NIOHTTP2
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct ScriptTests {
-    /// Sends pushes 1, 2, … one after the other and returns what came of them.
+    /// Sends pushes 1, 2, … one after another, and returns their outcomes.
     private func outcomes(
         of script: AnswerScript, count: Int, tokens: [String] = [TestPush.token]
     ) async throws -> [String] {

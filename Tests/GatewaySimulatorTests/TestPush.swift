@@ -5,11 +5,12 @@ import NIOCore
 import NIOHPACK
 import NIOHTTP2
 
-/// A push as a test sends it: valid, unless it is changed.
+/// A push as a test sends it, which is valid unless the test changes it.
 struct TestPush: Sendable {
     static let token = String(repeating: "ab", count: 32)
-    /// Made once: signatures differ each time, and a gateway verifies each token that it does not
-    /// know.
+    /// A provider token, made once.
+    ///
+    /// Each signature differs, and a gateway verifies each token that it has not seen.
     static let authorization = "bearer " + TestKey.team.token()
 
     var method = "POST"
@@ -21,7 +22,7 @@ struct TestPush: Sendable {
     ]
     var body = #"{"aps":{"alert":"Hi"}}"#
 
-    /// A push to `token` with an identifier made of `number`.
+    /// Returns a push to `token` whose identifier is made from `number`.
     static func numbered(_ number: Int, token: String = token) -> TestPush {
         var push = TestPush()
         push.path = "/3/device/" + token
@@ -35,7 +36,7 @@ struct TestPush: Sendable {
             + String(repeating: "0", count: 12 - digits.count) + digits
     }
 
-    /// The push with other values of some headers; `nil` leaves a header out.
+    /// Returns the push with other values of some headers; `nil` removes a header.
     func with(_ changes: [String: String?]) -> TestPush {
         var push = self
         for (name, value) in changes.sorted(by: { $0.key < $1.key }) {
@@ -61,9 +62,9 @@ struct TestPush: Sendable {
     }
 }
 
-/// A provider's key, and the tokens that it makes.
+/// A provider's key, which signs provider tokens.
 struct TestKey: Sendable {
-    /// A moment that tests take for the present.
+    /// The moment that tests use as the present, in seconds since 1970.
     static let now = 1_800_000_000
     static let team = TestKey(keyID: "KEY1234567", teamID: "TEAM123456")
 
@@ -75,7 +76,7 @@ struct TestKey: Sendable {
         SigningKey(keyID: keyID, teamID: teamID, publicKey: privateKey.publicKey)
     }
 
-    /// A provider token; the header's and claims' JSON can be replaced.
+    /// Returns a provider token; a test may replace the JSON of the header and the claims.
     func token(age: Int = 10, header: String? = nil, claims: String? = nil) -> String {
         let header = header ?? #"{"alg":"ES256","kid":"\#(keyID)"}"#
         let claims = claims ?? #"{"iss":"\#(teamID)","iat":\#(Self.now - age)}"#
@@ -91,7 +92,7 @@ struct TestKey: Sendable {
 }
 
 extension SimulatedGateway {
-    /// Runs `body` with a gateway that knows ``TestKey/team``, whose clock stands still.
+    /// Runs `body` with a gateway that trusts ``TestKey/team``, and whose clock stands still.
     static func run(
         _ change: (inout Configuration) -> Void = { _ in },
         _ body: (SimulatedGateway) async throws -> Void

@@ -6,16 +6,16 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// What a sender learned about one of its pushes.
+/// The outcome of a push as its sender sees it.
 enum SenderOutcome: Equatable {
     /// A status, the headers of the answer by name, and its body.
     case answered(status: Int, headers: [String: String], body: String)
     /// RST_STREAM with this code.
     case reset(HTTP2ErrorCode)
-    /// The connection ended first.
+    /// The connection ended before an answer.
     case lost
 
-    /// The status and the body, for comparing.
+    /// The status and the body in one text, for comparing.
     var summary: String {
         switch self {
         case .answered(let status, _, let body): body.isEmpty ? "\(status)" : "\(status) \(body)"
@@ -25,7 +25,7 @@ enum SenderOutcome: Equatable {
     }
 }
 
-/// What a sender saw on its connection; everything is waited for, nothing is slept for.
+/// Everything that a sender saw on its connection; tests wait for events and never sleep.
 final class SenderInbox: Sendable {
     struct GoodBye: Equatable {
         var lastStream: Int
@@ -66,7 +66,7 @@ final class SenderInbox: Sendable {
         state.withLock { state in body(state) }
     }
 
-    /// Waits for `condition`, or for the test's time limit, which cancels.
+    /// Waits until `condition` holds, or until the test is cancelled by its time limit.
     func wait(until condition: @escaping @Sendable (State) -> Bool) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -83,7 +83,7 @@ final class SenderInbox: Sendable {
     }
 }
 
-/// Collects what comes in on a connection.
+/// Passes the frames of a connection to the inbox.
 private final class SenderFrames: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
     typealias OutboundOut = HTTP2Frame
@@ -98,8 +98,9 @@ private final class SenderFrames: ChannelInboundHandler {
         self.early = early
     }
 
-    /// Sends the early pushes behind the preface, before the TLS handshake: no SETTINGS can have
-    /// come.
+    /// Sends the early pushes right after the preface, before the TLS handshake.
+    ///
+    /// At this point the server's SETTINGS cannot have arrived.
     func channelActive(context: ChannelHandlerContext) {
         for (index, push) in early.enumerated() {
             for payload in push.frames {
@@ -187,7 +188,7 @@ final class LimitBlindfold: ChannelInboundHandler {
     }
 }
 
-/// A sender with one connection that obeys no stream limit.
+/// A sender with one connection that ignores stream limits.
 final class TestSender: Sendable {
     let inbox: SenderInbox
     private let channel: any Channel
@@ -199,8 +200,9 @@ final class TestSender: Sendable {
         self.opened = Mutex(opened)
     }
 
-    /// Connects to `gateway`, trusting its certificate authority and nothing else, and begins
-    /// `early` on streams 1, 3, … before it can know the stream limit.
+    /// Connects to `gateway`, trusting its certificate authority only.
+    ///
+    /// It begins the pushes `early` on streams 1, 3, … before it can know the stream limit.
     static func connect(
         to gateway: SimulatedGateway, trusting pem: String? = nil, host: String = "localhost",
         early: [TestPush] = []
@@ -228,7 +230,7 @@ final class TestSender: Sendable {
         return TestSender(channel: channel, inbox: inbox, opened: early.count)
     }
 
-    /// Begins pushes, all in one write, and returns their streams.
+    /// Begins pushes, all in one write; returns their streams.
     @discardableResult
     func begin(_ pushes: [TestPush]) -> [Int] {
         let streams = opened.withLock { count in
@@ -254,13 +256,13 @@ final class TestSender: Sendable {
         return inbox.read { $0.outcomes[stream] } ?? .lost
     }
 
-    /// Pushes and waits for the outcome.
+    /// Sends a push, and waits for its outcome.
     @discardableResult
     func send(_ push: TestPush) async -> SenderOutcome {
         await outcome(of: begin([push])[0])
     }
 
-    /// Gives a push up.
+    /// Cancels a push.
     func cancel(_ stream: Int) {
         channel.writeAndFlush(
             HTTP2Frame(streamID: HTTP2StreamID(stream), payload: .rstStream(.cancel)),
