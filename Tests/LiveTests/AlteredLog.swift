@@ -2,7 +2,7 @@ import RelayModel
 import Storage
 import StorageSQL
 
-/// The log of a store, of which followers are shown something else.
+/// A store's log, altered for those who follow it.
 protocol AlteredLog: ShardLog {
     var store: RelayStore { get }
 }

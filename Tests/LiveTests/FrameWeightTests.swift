@@ -4,7 +4,7 @@ import Testing
 
 @testable import Live
 
-/// What may be written of one change for the queries of one user.
+/// The limit of what one change may write for the queries of one user.
 @Suite struct FrameWeightTests {
     private static let told = LiveGroupFrame(1, LiveFrame(["type": "items"]))
     private static let alice: UserID = Fixtures.identifier("alice")
@@ -42,7 +42,7 @@ import Testing
             weight.finishChange()
             count += 1
         }
-        // Short texts are less than what has them.
+        // The overhead of a frame is greater than this short text.
         #expect((100_000..<500_000).contains(count) && weight.isFull)
         weight.send()
         #expect(!weight.isFull && !weight.isOverfull)

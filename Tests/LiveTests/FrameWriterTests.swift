@@ -5,7 +5,7 @@ import Testing
 
 @testable import Live
 
-/// What stands in a frame, and for whom.
+/// The content of a frame, and the readers to whom it may go.
 @Suite struct FrameWriterTests {
     @Test(arguments: [true, false])
     func `who could not read a record is not told which of its fields changed`(

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Live
 
-/// How far everything has been told is said to many in few posts.
+/// The position up to which everything was told reaches many clients in few posts.
 @Suite struct LiveBeatTests {
-    /// Counts what it is told.
+    /// A hub that counts the commands of each post.
     private final class CountingHub: LiveHub {
         private let counts = Mutex<[Int]>([])
 
-        /// How many of each post.
+        /// The number of commands in each post.
         var all: [Int] { counts.withLock { $0 } }
 
         func post(_ commands: [LiveCommand]) { counts.withLock { $0.append(commands.count) } }
@@ -28,7 +28,7 @@ import Testing
                 await engine.connect(number, at: many, of: Fixtures.container, as: reader)
             }
             await engine.connect(301, at: one, of: Fixtures.container, as: reader)
-            // One of them has gone meanwhile.
+            // The last number belongs to no connected client.
             await engine.beat(Array(1...302))
         }
         #expect(many.all == [256, 44])

@@ -9,7 +9,8 @@ import Testing
 
 @testable import Live
 
-/// What one client asks for costs the others nothing, and what may be seen no more is shown nobody.
+/// The cost of one client's queries does not affect others, and a query that may not be seen any
+/// more is shown to nobody.
 @Suite struct LiveBoundsTests {
     private static func add(
         _ names: ClosedRange<Int>, _ scenario: LiveScenario, price: Int64 = 1
@@ -21,7 +22,8 @@ import Testing
         }
     }
 
-    /// Two come, are away while records are made, and come back, the greedy one first.
+    /// Connects two clients, creates records while both are away, and lets them return, the greedy
+    /// one first.
     private static func comeBack(
         greedy: (client: ModelClient, queries: [String: LiveQuery]),
         modest: (client: ModelClient, queries: [String: LiveQuery]),
@@ -67,7 +69,7 @@ import Testing
         #expect(told.readers == [] && told.readersBefore == [])
     }
 
-    /// Bounds under which ten changes are too much to come back to.
+    /// Bounds under which ten changes are too many for a client that returns.
     static let bounds: [@Sendable (inout LiveSettings) -> Void] = [
         { $0.entriesPerResume = 9 }, { $0.entriesReadPerResume = 9 }, { $0.bytesPerResume = 999 },
         { $0.toldPerResume = 9 },
@@ -131,7 +133,7 @@ import Testing
         settings.bytesPerChange = 1
         let modest = ModelClient.of(1, "alice")
         let greedy = ModelClient.of(2, "bob")
-        // Bob was there first: what both see is his, too.
+        // Bob was there first, so the common query counts as his too.
         let one = ["new": LiveScenario.query(kind, owner: "bob")]
         let many = Dictionary(
             uniqueKeysWithValues: (2...9).map { price in
@@ -145,7 +147,7 @@ import Testing
             try await modest.come(one, to: engine)
             try await Self.add(1...1, scenario)
             try await engine.reachHead()
-            // One fits, and another one that Alice pays for, if it is not that.
+            // One form fits, and perhaps another one that counts for Alice.
             let gone = greedy.state.withLock { Set($0.gone) }
             #expect((many.count - 1...many.count).contains(gone.count), "\(gone)")
             #expect(!gone.contains("new"))
@@ -153,7 +155,7 @@ import Testing
         }
     }
 
-    /// Results, each of another form, of whose records' changes the last is told alone.
+    /// Returns coalescing results of different forms, which tell only the last change of a record.
     private static func coalescing(
         _ prices: ClosedRange<Int>, for owner: String
     ) -> [String: LiveQuery] {
@@ -177,14 +179,14 @@ import Testing
             try await modest.come(Self.coalescing(2...2, for: "alice"), to: engine)
             try await Self.add(1...1, scenario)
             try await engine.reachHead()
-            // One fits.
+            // One form fits.
             let gone = greedy.state.withLock { Set($0.gone) }
             #expect(gone.count == 7, "\(gone)")
             #expect(modest.state.withLock { $0.gone } == [])
         }
     }
 
-    /// Changes and results, each of another form.
+    /// Returns queries of changes and of results, each of another form.
     private static func forms(of count: Int, for owner: String) -> [String: LiveQuery] {
         let prices = 2..<(2 + count)
         return [LiveQuery.Kind.changes, .result].reduce(into: [:]) { queries, kind in
@@ -200,7 +202,7 @@ import Testing
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
         var settings = LiveSettings()
-        // Room for the changes, and for a few forms of them.
+        // There is room for the changes, and for a few forms of them.
         settings.bytesPerResume = 4000
         let modest = ModelClient.of(1, "alice")
         let greedy = ModelClient.of(2, "bob")
@@ -220,7 +222,7 @@ import Testing
             try await Self.add(4...4, scenario)
             try await engine.reachHead()
             greedy.state.withLock { $0.resets = [] }
-            // Once it has been told everything it has as much again.
+            // Once everything was told, there is as much room again.
             try await greedy.come(
                 many.filter { $0.key.hasSuffix(" 3") }, version: 3, to: engine)
             #expect(greedy.state.withLock { $0.resets } == [])
@@ -236,7 +238,7 @@ import Testing
         try await scenario.withEngine { engine in
             try await client.come(queries, to: engine)
             await engine.disconnect(1)
-            // More than is written in one turn.
+            // The records are more than one turn writes.
             let text = String(repeating: "a", count: 900_000)
             for name in ["long", "longer"] {
                 try await scenario.modify([
@@ -323,10 +325,11 @@ import Testing
             try await client.come(queries, to: engine)
             let before = try await scenario.store.head()
             #expect(await names(before, 1) == ["all"])
-            // Who was told nothing of this version has not heard its one result.
+            // A client that was told nothing of this version has not heard the one change of its
+            // once query.
             #expect(await names(before, 0) == ["all", "once"])
             #expect(await names(nil, 0) == ["all", "once"])
-            // One record too many: it is shown no more.
+            // The additional record exceeds the bound, so the result ends.
             try await Self.add(1...1, scenario)
             try await engine.reachHead()
             #expect(await names(before, 1) == ["all"])
@@ -349,7 +352,7 @@ import Testing
             for set in [early, late] {
                 await #expect(throws: APIError.self) { try await engine.declare(set, by: 2) }
             }
-            // Nor is there an edit of a set whose queries show nothing any more.
+            // Edits of a set are refused too, although its queries show nothing any more.
             let now = await engine.schema(of: Fixtures.container)
             let edit = LiveSet(version: 2, [], removing: [], under: now)
             await #expect(throws: APIError.self) { try await engine.declare(edit, by: 1) }
@@ -415,7 +418,7 @@ import Testing
             try await engine.reachHead()
             #expect(hasty.state.withLock { $0.changes["once"]?.count } == 1)
             #expect(patient.state.withLock { $0.changes["new"]?.count } == 3)
-            // Nothing when the set was told, and then all of the request.
+            // There are no changes when the set was told, and then all of the request at once.
             #expect(patient.state.withLock { $0.ends } == [0, 3])
         }
     }
@@ -454,7 +457,8 @@ import Testing
 }
 
 private extension LiveEngine {
-    /// Asks about a change of which the conditions of one user take too much, and says how often.
+    /// Judges a change for which the conditions of one user take too many steps; returns how often
+    /// it was judged.
     func ask(endingThoseOf owner: String) -> Int? {
         guard let container = containers[Fixtures.container] else { return nil }
         var asked = 0

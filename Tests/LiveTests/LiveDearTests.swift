@@ -7,10 +7,9 @@ import Testing
 
 @testable import Live
 
-/// Conditions that take more of a change than they may end, and cost nobody else a change or a
-/// record.
+/// Conditions that take too many steps end, and cost no other user a change or a record.
 @Suite struct LiveDearTests {
-    /// Beyond which a change is too dear: one such condition on one such record takes more.
+    /// Settings under which one dear condition on one heavy record exceeds the steps of a change.
     private static var settings: LiveSettings {
         var settings = LiveSettings()
         settings.stepsPerChange = 100_000
@@ -30,7 +29,7 @@ import Testing
             owner: owner)
     }
 
-    /// Far from dear by itself.
+    /// Returns a query whose condition alone is far from the bound.
     private static func modest(
         _ kind: LiveQuery.Kind, _ number: Int, owner: String
     ) -> LiveQuery {
@@ -120,13 +119,13 @@ import Testing
             container: Fixtures.identifier("iCloud.com.example.Other"), environment: .development)
         try await scenario.make(place)
         var settings = LiveSettings()
-        // As if its conditions had taken much by now.
+        // The settings act as if the conditions had taken much time before.
         settings.mostJudgingOwed = .seconds(-1)
         let client = ModelClient.of(1)
         let other = ModelClient.of(2)
         let queries = ["named": LiveScenario.query(.result, where: "name == \"x\"")]
         let theirs = LiveQuery(.result, Fixtures.subscription("live", in: place), form: LiveForm())
-        // Its characters do not fold one by one.
+        // These characters do not fold one by one, so folding the text is slow.
         let slow = String(repeating: "e\u{323}\u{301}", count: 8000)
         try await scenario.withEngine(settings) { engine in
             if !isAlone {
@@ -154,7 +153,7 @@ import Testing
         share.note(.seconds(2), at: .seconds(3))
         #expect(share.owed(at: .seconds(3)) == .seconds(2))
         #expect(share.owed(at: .seconds(9)) == .zero)
-        // However long it took all of the time.
+        // The debt has a maximum, however long the container has used all of the time.
         for second in 10...600 { share.note(.seconds(1), at: .seconds(second)) }
         #expect(share.owed(at: .seconds(600)) == .seconds(10))
         #expect(share.owed(at: .seconds(620)) == .zero)
@@ -213,7 +212,7 @@ import Testing
             ]
             var dear: [String: LiveQuery] = [:]
             for number in 0..<6 { dear["dear \(number)"] = Self.dear(kind, number) }
-            // None of which is worth a name.
+            // None of these alone takes enough steps to be named.
             var cheap: [String: LiveQuery] = [:]
             for number in 4..<64 {
                 cheap["cheap \(number)"] = Self.modest(kind, number, owner: "bob")
@@ -235,7 +234,7 @@ import Testing
                 try await scenario.modify([heavy])
             }
         }
-        // Two that came, and one that went meanwhile.
+        // Two changes came while the client was connected, and one while it was away.
         let state = innocent.state.withLock { $0 }
         #expect(state.changes["one"]?.count == 3 && state.changes["some"]?.count == 3)
     }
@@ -246,7 +245,7 @@ import Testing
         try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
         var settings = Self.settings
         settings.stepsPerChange = 200_000
-        // They are read together.
+        // The results are read together.
         var queries = [
             "one": LiveScenario.query(.result, where: "price < 10"),
             "some": Self.modest(.result, 3, owner: "alice"),
@@ -270,7 +269,7 @@ import Testing
         let scenario = try await LiveScenario()
         let modest = ModelClient.of(1)
         let greedy = ModelClient.of(2, "bob")
-        // Of more users than it ends for with one change.
+        // These queries are of more users than one change may end queries of.
         var many: [String: LiveQuery] = [:]
         for number in 0..<6 {
             many["dear \(number)"] = Self.dear(.changes, number, owner: "user\(number)")
@@ -286,13 +285,13 @@ import Testing
             for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
             #expect(greedy.state.withLock { $0.gone.count } == queries.count)
             #expect(modest.state.withLock { $0.gone } == ["new"])
-            // Conditions of changes take nothing from results.
+            // Conditions of queries of changes take nothing from results.
             #expect(modest.state.withLock { $0.shown["all"]?.keys.sorted() } == ["heavy"])
             await engine.disconnect(1)
             try await modest.come(one, version: 2, to: engine)
             try await scenario.modify([LiveScenario.edit(.create, "light")])
             try await engine.fence("g", of: 1)
-            // It goes on where it was told last, and misses nothing.
+            // The query resumes where it was last told, and misses nothing.
             #expect(modest.state.withLock { $0.changes["new"]?.count } == 2)
         }
     }

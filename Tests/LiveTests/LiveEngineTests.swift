@@ -9,7 +9,7 @@ import Testing
 
 @testable import Live
 
-/// Clients are shown what the store has, however they come and go.
+/// Clients are shown what the store has, however they connect and disconnect.
 @Suite struct LiveEngineTests {
     private static let queries: [String: LiveQuery] = [
         "all": LiveScenario.query(.result),
@@ -110,7 +110,7 @@ import Testing
                 try await engine.fence("f", of: 1)
                 try await Self.check(client, scenario, "end of life \(life)")
             }
-            // While nobody follows.
+            // These edits happen while no engine follows.
             try await scenario.modify(Self.edits(&generator))
             client.leave()
         }
@@ -178,7 +178,7 @@ import Testing
             await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
             try await engine.declare(["all": LiveScenario.query(.changes)], version: 1, by: client)
             await client.wait { $0.isComplete }
-            // Several are there to be read while the first is told.
+            // Several requests are ready to be read while the first one is told.
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 for (number, size) in sizes.enumerated() {
                     tasks.addTask {
@@ -232,8 +232,10 @@ import Testing
         let each = changes["each"] ?? []
         #expect(each.count == 4)
         #expect(changes["once"] == Array(each.prefix(1)))
-        // The last of a, and the one of b, in the order of the log; fewer where the engine read
-        // them apart, which it does once for the query that ended.
+        // These are the last change of a and the only one of b, in the order of the log.
+        //
+        // There is one more if the engine read a's changes apart, which it does once for the query
+        // that ended.
         #expect(changes["steady"]?.suffix(2) == each.suffix(2))
         #expect((2...3).contains(changes["steady"]?.count ?? 0))
     }
@@ -268,7 +270,7 @@ import Testing
             try await engine.fence("f", of: 1)
             #expect(told("narrow") == 4)
         }
-        // What a source says itself counts where it says it.
+        // If a source lists the changed keys, they decide.
         var change = Fixtures.change(.update, "r", fields: ["price": .integer(5)])
         change.changedKeys = ["name"]
         #expect(!narrow.shows(change))
@@ -366,7 +368,7 @@ import Testing
             try await scenario.modify([
                 LiveScenario.edit(.create, "more", ["price": .integer(0)], readers: ["bob"])
             ])
-            // A source takes a record from everybody but one.
+            // A source hides a record from everybody but one user.
             var hidden = Fixtures.change(.update, "open", fields: ["price": .integer(3)])
             hidden.readers = ["bob"]
             try await scenario.append(hidden)

@@ -8,9 +8,9 @@ import Testing
 
 @testable import Live
 
-/// A log that is pruned while it is read, or cannot be read.
+/// A log that is pruned while it is read, or that cannot be read.
 @Suite struct LiveLogTests {
-    /// A log of which nothing is left up to a place once somebody has read from before it.
+    /// A log that is pruned up to a position once someone has read from before it.
     private final class ShrinkingLog: AlteredLog {
         private struct State {
             var end = LogPosition.start
@@ -22,7 +22,7 @@ import Testing
 
         init(_ store: RelayStore) { self.store = store }
 
-        /// Takes away all up to `end`, after one more reading.
+        /// Prunes everything up to `end` after one more reading.
         func shrink(to end: LogPosition) {
             state.withLock { $0 = State(end: end) }
         }
@@ -39,14 +39,14 @@ import Testing
         }
     }
 
-    /// A log of which one change cannot be read.
+    /// A log in which one change cannot be read.
     private final class DamagedLog: AlteredLog {
         let store: RelayStore
         private let damaged = Mutex<LogPosition?>(nil)
 
         init(_ store: RelayStore) { self.store = store }
 
-        /// Has a change be one that cannot be read.
+        /// Makes the change at a position unreadable.
         func damage(_ position: LogPosition) { damaged.withLock { $0 = position } }
 
         func followedEntries(
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// A log that cannot be read for now.
+    /// A log that cannot be read while it is away.
     private final class AwayLog: AlteredLog {
         let store: RelayStore
         let isAway = Mutex(false)
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    /// A call that waits keeps its listener from ending, and that the relay.
+    /// A call that waits would keep its listener, and thereby the relay, from ending.
     @Test func `who waits for a log that cannot be read goes, or hears of the relay's end`()
         async throws
     {
@@ -145,7 +145,7 @@ import Testing
             try await engine.reachHead()
             await engine.beat([1])
             #expect(client.state.withLock { $0.gone } == ["all"])
-            // Nothing is in the way of declaring it again.
+            // The query can be declared again.
             await engine.disconnect(1)
             try await client.come(Self.queries, version: 2, to: engine)
             try await scenario.append(Self.creations(1))
@@ -209,7 +209,7 @@ import Testing
             environment: .development)
     }
 
-    /// What was read for three containers, of which each next one has an entry more.
+    /// Reads changes of three containers, each of which has one entry more than the one before.
     private static func reading(postponed: [ContainerKey: Int]) async throws -> PastReading {
         let scenario = try await LiveScenario()
         let start = try await scenario.store.head()
@@ -286,7 +286,7 @@ import Testing
         }
         let entries = try await scenario.store.followedEntries(after: start, limit: 18)
         var settings = LiveSettings()
-        // Together there is room for four of the six.
+        // The room is enough for four of the six entries.
         settings.bytesPerResume = entries.prefix(3).reduce(10) { $0 + $1.memoryBytes }
         try await scenario.withEngine(settings) { try await come(2, to: $0) }
         for place in places {

@@ -8,7 +8,7 @@ import StorageSQLite
 
 @testable import Live
 
-/// A store, an engine on it, and what a test does with them.
+/// A store and an engine on it, with the actions that tests need.
 struct LiveScenario {
     static let type: RecordType = Fixtures.identifier("Artwork")
     static let place = RecordPlace(container: Fixtures.container, database: .public, owner: nil)
@@ -21,7 +21,7 @@ struct LiveScenario {
         try await make(Fixtures.container)
     }
 
-    /// Makes a container.
+    /// Saves a container.
     func make(_ container: ContainerKey) async throws {
         try await store.save(
             ContainerSettings(key: container, topics: ["com.example.Art"]), at: Fixtures.moment)
@@ -57,7 +57,7 @@ struct LiveScenario {
             additions: [RecordTypeDefinition(Self.type, isInferred: true)], at: Fixtures.moment)
     }
 
-    /// Appends a change, as a source posts it.
+    /// Appends a change, as a source does.
     func append(_ change: RecordChange) async throws {
         try await append([change])
     }
@@ -91,7 +91,7 @@ struct LiveScenario {
         return query
     }
 
-    /// What a query's records are for `reader`, worked out from all that the store has.
+    /// Returns the expected records of a query for `reader`, computed from the whole store.
     func oracle(
         _ query: LiveQuery, for reader: LiveReader = .server, fits: (RecordFields) -> Bool
     ) async throws -> [String: JSONValue] {
@@ -122,7 +122,7 @@ struct LiveScenario {
 }
 
 extension LiveEngine {
-    /// What is counted of results, and what their members come to.
+    /// The memory counted for results, and the real sum over their members.
     var counted: (memory: Int, members: Int) {
         let members = containers.values.flatMap(\.groups.values).flatMap { $0.members?.all ?? [] }
         return (memory, members.reduce(0) { $0 + $1.record.bytes })
@@ -130,12 +130,12 @@ extension LiveEngine {
 }
 
 extension ModelClient {
-    /// A client of a user.
+    /// Returns a client of a user.
     static func of(_ number: UInt64, _ user: String = "alice") -> ModelClient {
         ModelClient(number, as: .user(Fixtures.identifier(user)))
     }
 
-    /// Connects anew, declares queries and hears all that they have at first.
+    /// Connects again, declares queries, and waits for all that they show at first.
     func come(
         _ queries: [String: LiveQuery], version: Int64 = 1, grant: ReadGrant = .world,
         to engine: LiveEngine, of container: ContainerKey = Fixtures.container

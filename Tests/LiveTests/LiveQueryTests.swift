@@ -19,7 +19,8 @@ import Testing
         #expect(!query.travels("a"))
     }
 
-    /// Whoever declares changes of the other type first would have everybody told of those.
+    /// Otherwise the first client to declare changes of the other type would have everybody told
+    /// of those.
     @Test func `the name of a type ends where it ends`() {
         func identity(_ type: String, where condition: String) -> String {
             let subscription = Fixtures.subscription("q", on: type, where: condition)
@@ -38,7 +39,7 @@ import Testing
         #expect(identities[0] != identities[1])
     }
 
-    /// Swift's own order takes a text of Hangul for the same as its beginning, or for less.
+    /// In Swift's order, a Hangul text may be equal to its prefix or before it.
     @Test func `a field travels whatever letters its name has`() {
         var query = LiveQuery(.changes, Fixtures.subscription("q"), form: LiveForm())
         query.desiredKeys = ["e", "é", "가", "가x", "가가", "값", "값값"]

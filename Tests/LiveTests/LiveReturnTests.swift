@@ -8,14 +8,14 @@ import StorageSQL
 import Synchronization
 import Testing
 
-/// What clients are told who come back.
+/// What clients are told when they return.
 @Suite struct LiveReturnTests {
-    /// A client, and why records came to it and went.
+    /// A client that also records why records came into its results and left them.
     private final class Listener: LiveHub {
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
         private let reasons = Mutex<[String]>([])
 
-        /// Each as record and reason.
+        /// Returns and clears the recorded texts, each of a record and a reason.
         func takeReasons(isSorted: Bool = true) -> [String] {
             reasons.withLock { reasons in
                 defer { reasons = [] }
@@ -138,7 +138,8 @@ import Testing
             let state = listener.client.state.withLock { $0 }
             #expect(state.shown["all"]?.keys.sorted() == shown && state.resets == [])
         }
-        // The model hears what is told to all alone, and forms for some readers besides.
+        // The model client hears only what is told to it alone, and frames for some readers
+        // besides.
         if isAway {
             #expect(listener.takeReasons() == ["named readable", "named unreadable"])
         }
@@ -167,7 +168,7 @@ import Testing
             listener.takeReasons(isSorted: false) == ["named readable", "last created"])
     }
 
-    /// What a snapshot that is made again does to each row.
+    /// A repeated snapshot does this to each row.
     @Test("who comes back is told of a record that its database has created once more")
     func tellsOfSecondCreation() async throws {
         let scenario = try await LiveScenario()
@@ -327,7 +328,7 @@ import Testing
         try await scenario.withEngine(logger: log.logger) { engine in
             let reader = listener.client.reader
             await engine.connect(1, at: listener, of: Fixtures.container, as: reader)
-            // However many there are of one set.
+            // Several queries of one set begin anew.
             let ahead = ["top", "other"].map { name in
                 DeclaredQuery(
                     id: name, LiveScenario.query(.result), grant: .world, fingerprint: "f",

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Live
 
-/// Each is shown what they may read, however that changes while they look, and while they are away.
+/// Each client is shown what it may read, also if this changes while it looks or is away.
 @Suite struct LiveRightsTests {
     private static let price = [LiveSortKey("price")]
     private static let queries: [String: LiveQuery] = [
@@ -32,11 +32,11 @@ import Testing
         }
     }
 
-    /// What somebody does to one record.
+    /// An action on one record.
     private enum Act: Sendable {
-        /// A client writes, or deletes: who may read it is said once, where it comes into being.
+        /// A client writes or deletes a record; its readers are set once, at the creation.
         case edit(RecordEdit)
-        /// A source says something new, who may read it among that.
+        /// A source reports a change, which may have other readers.
         case change(RecordChange)
     }
 
@@ -92,7 +92,7 @@ import Testing
         ]
         var generator = SeededGenerator(seed: UInt64(seed) &+ 7_000)
         for life in 1...6 {
-            // In the end all come.
+            // In the last life all clients connect.
             let coming = clients.filter { _ in life == 6 || Bool.random(using: &generator) }
             let rounds = (0..<Int.random(in: 0...3, using: &generator)).map { _ in
                 Self.acts(Int.random(in: 1...4, using: &generator), &generator)
@@ -105,7 +105,7 @@ import Testing
                 for acts in rounds {
                     try await Self.perform(acts, in: scenario)
                     for client in coming {
-                        // Where who looks decides now, each is told a result of their own.
+                        // Where the reader decides, each client gets a result of its own.
                         try await engine.fence("f", of: client.number)
                         await client.wait { $0.isComplete }
                         try await engine.fence("g", of: client.number)
@@ -113,7 +113,7 @@ import Testing
                     }
                 }
             }
-            // While nobody follows.
+            // These actions happen while no engine follows.
             try await Self.perform(Self.acts(3, &generator), in: scenario)
         }
         for client in clients {
@@ -180,8 +180,9 @@ import Testing
                 try await client.come(queries, to: engine)
                 await engine.disconnect(client.number)
             }
-            // Alice makes what all may read; then the type's records are their creators' own. Who
-            // says that nothing has changed since is believed no more than others.
+            // Alice creates a record that all may read. Then the type is closed to all but the
+            // creators. A client that returns with a token from before gets only what it may read
+            // now.
             try await scenario.modify([LiveScenario.edit(.create, "r1", ["price": .integer(1)])])
             try await engine.reachHead()
             let told = try await Self.toldOnceClosed(clients, queries, by: engine)
@@ -192,7 +193,7 @@ import Testing
     @Test("who gave a record another name before its type was closed is not told as who made it")
     func tellsNobodyOfTheirMove() async throws {
         let scenario = try await LiveScenario()
-        // From then on the type is kept.
+        // From here on records of the type are kept.
         try await scenario.modify([LiveScenario.edit(.create, "other")])
         let queries = ["new": LiveScenario.query(.changes)]
         let clients = [ModelClient.of(1), ModelClient.of(2, "bob")]
@@ -201,7 +202,7 @@ import Testing
                 try await client.come(queries, to: engine)
                 await engine.disconnect(client.number)
             }
-            // Nobody knows who had made what was called r0.
+            // The creator of the record that was called r0 is unknown.
             var change = RecordChange(
                 .create, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier("r1")))
             change.after = RecordImage(["price": .integer(1)])
@@ -215,7 +216,8 @@ import Testing
         }
     }
 
-    /// How many changes each is told who comes back once the type is its creators' own.
+    /// Returns how many changes each client is told when it returns after the type was closed to
+    /// all but creators.
     private static func toldOnceClosed(
         _ clients: [ModelClient], _ queries: [String: LiveQuery], by engine: LiveEngine
     ) async throws -> [Int] {
@@ -233,7 +235,7 @@ import Testing
             .create, name, ["price": .integer(price)], readers: ["bob", RecordChange.everybody])
     }
 
-    /// As Parse says it of nearly all objects, and Appwrite of many documents.
+    /// Parse names everybody in nearly all objects, and Appwrite in many documents.
     @Test("a record that names everybody among its readers makes no result anybody's own")
     func namesEverybody() async throws {
         let scenario = try await LiveScenario()
@@ -247,7 +249,7 @@ import Testing
             let owners = await engine.owners
             #expect(owners == ["alice"])
         }
-        // While nobody follows.
+        // These edits happen while no engine follows.
         try await scenario.modify([
             LiveScenario.edit(.forceDelete, "a"), Self.forAll("c", 1),
         ])
@@ -284,7 +286,7 @@ import Testing
 }
 
 private extension LiveEngine {
-    /// To whom the groups belong.
+    /// The owners of the groups.
     var owners: [String] {
         containers.values.flatMap(\.groups.values).map(\.owner.rawValue).sorted()
     }

@@ -7,16 +7,16 @@ import Testing
 
 @testable import Live
 
-/// Where the members of all results have no room, whoever asks for most goes without.
+/// If the members of all results have no room, the user with the most loses results.
 @Suite struct LiveRoomTests {
     private static func reader(_ name: String) -> LiveReader {
         .user(Fixtures.identifier(name))
     }
 
-    /// What one record of these tests takes, about.
+    /// The approximate bytes of one record in these tests.
     private static let record = 256 + 5 + 16
 
-    /// Room for a dozen records in the results of one container.
+    /// Settings with room for a dozen records in the results of one container.
     private static var settings: LiveSettings {
         var settings = LiveSettings()
         settings.memory = 2 * 12 * record
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// Results of all records, each of another condition.
+    /// Returns results of all records, each with another condition.
     private static func large(
         _ count: Int, of owner: String, in container: ContainerKey = Fixtures.container
     ) -> [String: LiveQuery] {
@@ -83,7 +83,7 @@ import Testing
         let others: Set<LiveReader> = [Self.reader("alice"), Self.reader("bob")]
         let first = shares.takeLargest(beside: others, sparing: 1)
         #expect(first == 2)
-        // Bob has six now, and alice five.
+        // Bob's share is six now, and Alice's is five.
         let second = shares.takeLargest(beside: others, sparing: 1)
         #expect(second == nil)
         let last = Self.taken(&shares)
@@ -122,7 +122,7 @@ import Testing
         let greedy = ModelClient.of(1, "bob")
         let modest = ModelClient.of(2)
         try await scenario.withEngine(Self.settings) { engine in
-            // Just as much as there is room for.
+            // This takes exactly the available room.
             try await greedy.come(Self.large(3, of: "bob"), to: engine)
             #expect(greedy.state.withLock { $0.gone } == [])
             let one = ["one": LiveScenario.query(.result, where: "price == 1")]
@@ -166,7 +166,7 @@ import Testing
         var settings = Self.settings
         settings.memory = 2 * 9 * Self.record
         try await scenario.withEngine(settings) { engine in
-            // The first that finds no room, because it was there first.
+            // This one is the first that finds no room, because it was declared first.
             let few = ["few": LiveScenario.query(.result, where: "price == 2 OR price == 3")]
             try await modest.come(few, to: engine)
             let all = few.merging(Self.large(3, of: "bob")) { few, _ in few }
@@ -198,7 +198,7 @@ import Testing
         let modest = ModelClient.of(3)
         try await scenario.withEngine(Self.settings) { engine in
             for (client, container) in zip(greedy, full) {
-                // As many as there is room for, each of one record.
+                // This is as many results of one record as there is room for.
                 let queries = Self.large(12, of: "bob", in: container)
                 try await client.come(queries, to: engine, of: container)
                 #expect(client.state.withLock { $0.gone } == [])
@@ -233,7 +233,8 @@ import Testing
             try await engine.fence("f", of: 1)
             #expect(modest.state.withLock { $0.gone } == [])
             #expect(modest.state.withLock { $0.shown["one"]?.count } == 1)
-            // Three have room, and one less where the modest one came while there was none.
+            // Three results have room, and one fewer if the modest client came while there was
+            // none.
             #expect(greedy.state.withLock { (6...7).contains($0.gone.count) })
             let counted = await engine.counted
             #expect(counted.memory == counted.members)
@@ -294,7 +295,7 @@ import Testing
         let modest = ModelClient.of(3)
         try await scenario.withEngine(settings) { engine in
             try await greedy.come(Self.large(3, of: "bob"), to: engine)
-            // What is there already takes nothing more, however often it is asked for.
+            // A query that exists already costs nothing more, however often it is declared.
             try await again.come(Self.large(3, of: "bob"), to: engine)
             await #expect(throws: APIError.self) {
                 try await engine.declare(Self.large(4, of: "bob"), version: 2, by: again)
@@ -387,7 +388,7 @@ import Testing
         try await Self.add(1...4, scenario)
         var settings = LiveSettings()
         settings.recordsPerResult = 3
-        // The second table is read once the first has been.
+        // The second table is read after the first.
         settings.readings = 1
         let client = ModelClient.of(1)
         let other = LiveQuery(
@@ -405,8 +406,9 @@ import Testing
 }
 
 private extension LiveEngine {
-    /// Has each client declare another result, the second one once reading for the first has begun,
-    /// and before it ends.
+    /// Lets each client declare another result.
+    ///
+    /// The second declaration comes while the reading for the first is under way.
     func declareTogether(_ names: [String], by clients: [ModelClient]) throws {
         for (index, client) in clients.enumerated() {
             let query = LiveScenario.query(.result, where: "price < \(100 + index)")
@@ -414,8 +416,8 @@ private extension LiveEngine {
         }
     }
 
-    /// Has a client come back and leave at once; says to how many groups somebody comes back then,
-    /// and now.
+    /// Lets a client connect and leave at once; returns the number of groups with returning
+    /// clients before and after it leaves.
     func comeAndGo(
         _ queries: [String: LiveQuery], by client: ModelClient
     ) throws -> (then: Int, now: Int) {
@@ -426,6 +428,6 @@ private extension LiveEngine {
         return (then, returning.values.reduce(0) { $0 + $1.count })
     }
 
-    /// The tables of which something is kept.
+    /// The number of tables of which something is kept.
     var tables: Int { containers.values.reduce(0) { $0 + $1.tables.count } }
 }

@@ -10,11 +10,11 @@ import Testing
 
 /// What a client is told of its set before all of it has been told.
 @Suite struct LiveSetTests {
-    /// A connection that notes what it is sent.
+    /// A connection that records the types of the frames that it is sent.
     private final class Recorder: LiveHub {
         private let frames = Mutex<[String]>([])
 
-        /// The states of sets, and the types of other frames.
+        /// The states of sets, and the types of the other frames.
         var told: [String] { frames.withLock { $0 } }
 
         func room() async {}
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// A connection that notes the names of the records that it got.
+    /// A connection that records the names of the records that it got.
     private final class GotNames: LiveHub {
         private let got = Mutex<[String]>([])
 
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// A log of which nothing can be read, once it is held up, until somebody asks how far it goes.
+    /// A log that blocks all readings once it is held up, until someone asks for its head.
     private final class WaitingLog: AlteredLog {
         private struct State {
             var isHeldUp = false
@@ -100,7 +100,7 @@ import Testing
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
         let hub = Recorder()
-        // Nothing is ever read.
+        // No table is ever read.
         var settings = LiveSettings()
         settings.readings = 0
         try await scenario.withEngine(settings) { engine in
@@ -123,7 +123,7 @@ import Testing
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
         let hub = Recorder()
-        // The result is never read; changes begin at once.
+        // The result is never read, but queries of changes begin at once.
         var settings = LiveSettings()
         settings.readings = 0
         var queries = ["all": LiveScenario.query(.result)]
@@ -134,7 +134,7 @@ import Testing
         try await scenario.withEngine(settings) { engine in
             await engine.connect(1, at: hub, of: Fixtures.container, as: client.reader)
             try await engine.declare(declared, version: 1, by: client)
-            // The answer, and one more for each quarter.
+            // There is one frame as the answer, and one for each further quarter.
             #expect(hub.told == Array(repeating: "bootstrapping", count: 4))
         }
     }
@@ -168,7 +168,7 @@ import Testing
         let query = LiveScenario.query(.result)
         let declared = DeclaredQuery(id: "g", query, grant: .world, fingerprint: "")
         try await scenario.withEngine(log: log) { engine in
-            // Somebody is shown the same already.
+            // Another client already shows the same.
             try await other.come(["all": query], to: engine)
             log.holdUp()
             try await scenario.modify([LiveScenario.edit(.create, "late")])

@@ -8,13 +8,14 @@ import Testing
 
 @testable import Live
 
-/// A client that falls behind again and again is shown, and told, what one that does not is.
+/// A client that falls behind again and again is shown and told the same as one that does not.
 @Suite struct LiveSlowTests {
-    /// A connection that falls behind after every few things that it was told, as a socket does
-    /// whose client does not read, until it is drained.
+    /// A connection that falls behind after every few commands, until it is drained.
+    ///
+    /// A socket whose client does not read does the same.
     private final class SlowHub: LiveHub {
         private struct State {
-            /// Of how many that it is told the last makes it fall behind; 0 for none.
+            /// The number of commands after which the connection falls behind; 0 for never.
             var pace: Int
             var told = 0
             var lagging: LiveLag?
@@ -77,10 +78,10 @@ import Testing
             }
         }
 
-        /// Falls behind after every so many that it is told from now on.
+        /// Sets the number of commands after which the connection falls behind.
         func keep(pace: Int) { state.withLock { $0.pace = pace } }
 
-        /// Takes what was under way, so that what happened since is told.
+        /// Drains the connection, so that it is told what has happened since.
         func drain() {
             let lagging = state.withLock { state -> LiveLag? in
                 guard !state.isCatchingUp, let lagging = state.lagging else { return nil }
@@ -91,7 +92,7 @@ import Testing
             Task { [engine, client] in await engine.catchUp(client.number, from: lagging) }
         }
 
-        /// Whether a fence was answered.
+        /// Returns whether a fence was answered.
         func hasAnswered(_ fence: String) -> Bool {
             state.withLock { $0.answered.contains(fence) }
         }
@@ -121,7 +122,7 @@ import Testing
         }
     }
 
-    /// The changes that fit, as the log has them.
+    /// Returns the changes that fit, as the log has them.
     private static func fitting(
         _ scenario: LiveScenario, after beginning: LogPosition
     ) async throws -> [Int64] {
@@ -153,7 +154,7 @@ import Testing
                 try await engine.reachHead()
                 if (round + seed).isMultiple(of: 3) { hub.drain() }
                 guard round % 6 == 5 else { continue }
-                // Once a fence is answered everything before it has been told.
+                // Once a fence is answered, everything before it has been told.
                 hub.keep(pace: 0)
                 let fence = "f\(round)"
                 try await engine.fence(fence, of: 1)

@@ -9,9 +9,9 @@ import Testing
 
 @testable import Live
 
-/// A connection is one walk through the log, also where it falls behind, or its relay is another.
+/// A connection gets every change once and in order, even if it falls behind or the relay changes.
 @Suite struct LiveWalkTests {
-    /// A connection that does not take what its groups are told, until what happened since is told.
+    /// A connection that stalls, and ignores the frames of its groups until it catches up.
     private final class Lagging: LiveHub {
         private let connection: any LiveHub
         private let isLagging = Mutex(false)
@@ -19,7 +19,7 @@ import Testing
 
         init(_ client: ModelClient) { connection = client.connection() }
 
-        /// The types of the frames that it alone was sent.
+        /// The types of the frames that were sent to this client alone.
         var types: [String] { sent.withLock { $0 } }
 
         func room() async {}
@@ -67,7 +67,8 @@ import Testing
                     .allSatisfy { $0.waiting == 0 }
             }
             #expect(hasBegun)
-            // It was shown x, which was not there where it fell behind, and is not at the end.
+            // The client was shown x, which did not exist where it fell behind, and does not at
+            // the end.
             try await scenario.modify([LiveScenario.edit(.forceDelete, "x")])
             try await engine.reachHead()
             await engine.catchUp(1, from: LiveLag(behind))
@@ -126,7 +127,8 @@ import Testing
                 try await scenario.modify([LiveScenario.edit(.create, name)])
                 try await engine.reachHead()
             }
-            // Whoever has not heard of x declares it again, and nobody else.
+            // A client that has not heard of x must declare the query again, and no other client
+            // must.
             for (place, count) in [(behind, 1), (behind.next, 0)] {
                 #expect(await engine.declared(by: 1, after: place)?.queries.count == count)
             }
@@ -137,7 +139,7 @@ import Testing
             #expect(isTold)
             try await scenario.modify([LiveScenario.edit(.create, "z")])
             try await engine.fence("f", of: 1)
-            // It has been told, and does not come again.
+            // The change was told, and is not told again.
             let head = try await scenario.store.head()
             await engine.catchUp(1, from: LiveLag(head))
             try await engine.fence("g", of: 1)
@@ -162,7 +164,7 @@ import Testing
             var lagging = await engine.counts.lagging
             #expect(lagging == 1)
             await engine.catchUp(1, from: LiveLag(behind))
-            // That it fell behind comes by another way, and may come later.
+            // The report of falling behind takes another way, and may arrive later.
             await engine.fallBehind(1, at: LiveLag(behind))
             lagging = await engine.counts.lagging
             #expect(lagging == 0)
@@ -193,7 +195,7 @@ import Testing
             let isFenced = await Turns.yield { hub.types.contains("fenced") }
             #expect(isFenced)
             #expect(hub.types.suffix(3) == ["change", "state", "fenced"])
-            // What the engine did not know of comes back to it, perhaps late.
+            // The connection returns the answer that it could not send, perhaps late.
             let answer = LiveFrame(["type": "fenced", "id": "g"])
             await engine.fallBehind(1, at: LiveLag(behind), untold: [answer])
             #expect(hub.types.suffix(2) == ["fenced", "fenced"])
@@ -201,8 +203,8 @@ import Testing
             await engine.catchUp(1, from: LiveLag(head, count: 2))
             let hasCaughtUp = await Turns.yield { await engine.counts.lagging == 0 }
             #expect(hasCaughtUp)
-            // It falls behind once more, though nothing has happened since: what comes back then
-            // must not be sent again and again.
+            // The client falls behind once more, although nothing has happened since. The answer
+            // that is returned then must not be sent again and again.
             await engine.fallBehind(1, at: LiveLag(head, count: 3), untold: [answer])
             #expect(hub.types.count { $0 == "fenced" } == 2)
             await engine.catchUp(1, from: LiveLag(head, count: 3))
@@ -213,7 +215,7 @@ import Testing
         }
     }
 
-    /// A log that has been pruned, and of which nothing is left where it is read first.
+    /// A log that was pruned: nothing is left at the position from which it is first read.
     private final class PrunedLog: AlteredLog {
         private struct State {
             var end = LogPosition.start
@@ -225,7 +227,8 @@ import Testing
 
         init(_ store: RelayStore) { self.store = store }
 
-        /// Takes away all up to `end`; `meanwhile` is done while the first reader of it reads.
+        /// Prunes everything up to `end`; the first reader afterwards runs `meanwhile` while it
+        /// reads.
         func prune(to end: LogPosition, meanwhile: @escaping @Sendable () async throws -> Void) {
             state.withLock { $0 = State(end: end, meanwhile: meanwhile) }
         }
@@ -295,7 +298,7 @@ import Testing
             logger: .silent)
         await engine.connect(1, at: client, of: Fixtures.container, as: client.reader)
         try await engine.declare(["all": LiveScenario.query(.result)], version: 1, by: client)
-        // What has been read by then is read for good.
+        // After these turns, everything that the engine reads before it follows has been read.
         await Turns.pass(2000)
         try await scenario.modify([LiveScenario.edit(.create, "late")])
         let following = Task { try? await engine.follow() }
@@ -320,8 +323,8 @@ import Testing
 }
 
 private extension LiveEngine {
-    /// Has a client catch up from the beginning, and says how many queries the next change ends
-    /// before it has.
+    /// Lets a client catch up from the beginning; returns the number of queries that the next
+    /// change would end before it has caught up.
     func endingWhileCatchingUp(_ number: UInt64) -> Int {
         catchUp(number, from: LiveLag(.start))
         return containers.values.flatMap(\.groups.values).reduce(0) { $0 + $1.once.count }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Live
 
-/// What a reading has found for the results that wait for it.
+/// The records that a reading has found for the results that wait for it.
 @Suite struct LoadWeightTests {
     private static let record: LiveRecord = {
         let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Live
 
-/// The records that are members of results are found by their IDs.
+/// The records that are members of results, found by their IDs.
 @Suite struct MemberRecordsTests {
     private static func record(_ name: String, at position: UInt64 = 1) -> LiveRecord {
         let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
@@ -21,7 +21,7 @@ import Testing
         var records = MemberRecords()
         let first = Self.record("r", at: 1)
         records.add(7, to: first)
-        // As it is kept already, whoever else shows it.
+        // The record that is already kept stays, also if another result adds it.
         records.add(3, to: Self.record("r", at: 2))
         let found = try #require(records[Self.record("r", at: 9)])
         #expect(found.record === first && found.groups == [3, 7])
@@ -39,7 +39,7 @@ import Testing
         let later = Self.record("r", at: 2)
         records.replace(Self.record("r"), by: later, in: [1, 7, 9])
         #expect(records[later]?.record === later && records[later]?.groups == [1, 7, 9])
-        // A member of none is forgotten, and one that is gone.
+        // A record that is a member of no result is forgotten, and so is one that was deleted.
         records.replace(later, by: later, in: [])
         #expect(records[later] == nil && records.count == 0)
         records.replace(later, by: later, in: [4])
@@ -60,7 +60,7 @@ import Testing
         #expect(records[record] == nil && records.count == 0)
     }
 
-    /// Two spellings of one letter are two records.
+    /// Names in two spellings of one letter are two records.
     @Test func `names are bytes`() {
         var records = MemberRecords()
         records.add(1, to: Self.record("zo\u{EB}"))

@@ -7,7 +7,8 @@ import Testing
 
 @testable import Live
 
-/// Results that are somebody's own are found by one of them, and by who may read a record.
+/// Results that belong to one user each are found by a representative, and by the readers of a
+/// record.
 @Suite struct OwnResultsTests {
     private static let order = [LiveSortKey("price")]
 
@@ -116,7 +117,7 @@ import Testing
 }
 
 private extension LiveEngine {
-    /// How many conditions of results the index of the container holds.
+    /// The number of results whose conditions the index of the container holds.
     var resultsFiled: Int? {
         containers[Fixtures.container].map { container in
             container.groups.values.count { container.own.isFiled($0.number) }

@@ -2,7 +2,8 @@ import RelayModel
 import Storage
 import StorageSQL
 
-/// A store whose connection is lost at the end of each reading, which is begun anew by another one.
+/// A store whose connection is lost at the end of each reading, which is then repeated on another
+/// one.
 struct RepeatedReads: Shadow {
     let store: RelayStore
 

@@ -7,13 +7,13 @@ import Testing
 
 @testable import Live
 
-/// A result held to what is obvious: judge all, sort all, cut.
+/// Compares a result with the obvious computation: judge all, sort all, cut.
 @Suite struct ResultMembersTests {
-    /// How many worlds each test walks through; `BELFRY_LIVE_WORLDS=5000` makes it 10⁶ steps.
+    /// The number of worlds in each test; `BELFRY_LIVE_WORLDS=5000` makes it 10⁶ steps.
     private static let worlds =
         ProcessInfo.processInfo.environment["BELFRY_LIVE_WORLDS"].flatMap(Int.init) ?? 200
 
-    /// A world of few records and values, so that everything collides.
+    /// A world with few records and values, so that they often collide.
     private struct World {
         var generator: SeededGenerator
         let query: LiveQuery
@@ -43,7 +43,7 @@ import Testing
             self.generator = generator
         }
 
-        /// Firebase's and Wilddog's orders and bounds.
+        /// Draws an order and bounds by the rules of Firebase or Wilddog.
         private static func order(
             _ query: inout LiveQuery, asChildren generator: inout SeededGenerator
         ) {
@@ -78,12 +78,12 @@ import Testing
             .string("a"), .string("B"), .string("\u{FFFF}"), .string("😀"),
         ]
 
-        /// Whether a record fits the condition.
+        /// Returns whether a record fits the condition.
         static func fits(_ record: LiveRecord) -> Bool {
             record.record.fields["fits"] == .bool(true)
         }
 
-        /// What is shown, worked out from nothing.
+        /// The expected records, computed from scratch.
         var oracle: [LiveRecord] {
             if let firebase = query.firebase { return window(of: firebase) }
             let order = ResultOrder(query)
@@ -98,7 +98,7 @@ import Testing
             return cut.map(\.record)
         }
 
-        /// What Firebase's own rules make of the records.
+        /// Returns the records that Firebase's own rules select.
         private func window(of firebase: FirebaseQuery) -> [LiveRecord] {
             let limit: FirebaseQuery.Limit? =
                 switch query.limit {
@@ -118,7 +118,7 @@ import Testing
             return query.window(of: children).compactMap { records[$0.key] }
         }
 
-        /// Makes, changes or removes a record; returns what it was and is.
+        /// Creates, changes or removes a record; returns its name and the record before and after.
         mutating func step() -> (name: String, before: LiveRecord?, after: LiveRecord?) {
             let name = Self.names[Int.random(in: 0..<8, using: &generator)]
             position += 1
@@ -151,7 +151,8 @@ import Testing
             return (name, before, after)
         }
 
-        /// The same, done to a result: which record, as what it was a member, and what was told.
+        /// Performs a step on a result as well; returns the record's name, its former member and
+        /// the items that were told.
         mutating func step(
             of members: inout ResultMembers
         ) -> (name: String, before: LiveRecord?, items: [LiveItem]) {
@@ -166,7 +167,7 @@ import Testing
         }
     }
 
-    /// What a client makes of items.
+    /// A client that applies items to what it shows.
     private struct Client {
         var shown: [RecordID: LiveRecord]
         let isOrdered: Bool
@@ -178,7 +179,7 @@ import Testing
             self.isOrdered = isOrdered
         }
 
-        /// Where what comes after `previous` stands; `nil` if that is not there yet.
+        /// Returns the index after `previous`, or `nil` if that record is not there yet.
         private func place(after previous: RecordID?) -> Int? {
             guard let previous else { return 0 }
             return order.firstIndex(of: previous).map { $0 + 1 }
@@ -195,7 +196,8 @@ import Testing
                 #expect((shown[id] != nil) == (item.operation == .changed))
                 shown[id] = item.record
             }
-            // The neighbours are those after the whole frame, so that places follow one another.
+            // The items name the neighbours in the final order, so each is placed once its
+            // neighbour is.
             var rest = items.filter { $0.operation != .removed }
             while let index = rest.firstIndex(where: { place(after: $0.previous) != nil }) {
                 let item = rest.remove(at: index)

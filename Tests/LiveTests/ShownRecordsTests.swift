@@ -7,9 +7,9 @@ import Testing
 
 @testable import Live
 
-/// What is kept of the frames of a result, for whoever is sent the same a little later.
+/// The cached frames of a result, for clients that are sent the same a little later.
 @Suite struct ShownRecordsTests {
-    /// Where results wait and nobody takes them.
+    /// A hub that keeps results without taking their frames.
     private final class Untaken: LiveHub {
         let results = Mutex<[LiveResult]>([])
 
@@ -64,7 +64,7 @@ import Testing
         }
         for number in [0, 0, 1, 1] { take(number, of: results[0]) }
         #expect(made == 2)
-        // There is none for a third: it is made for each who takes it.
+        // There is no room for a third frame, so it is made again for each client.
         for _ in 0..<2 { take(0, of: results[1]) }
         #expect(made == 4)
         #expect((800 * 1024...1024 * 1024).contains(room.bytes))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Live
 
-/// The beginnings of values by which most places are found never say what the values do not.
+/// Sort prefixes, which decide most comparisons, never contradict the order of the values.
 @Suite struct SortPrefixTests {
     private static let corners: [FieldValue] = [
         .null, .bool(false), .bool(true), .integer(0), .integer(-1), .integer(.max),
@@ -41,7 +41,7 @@ import Testing
                 #expect(RecordOrder.compare(left, right) == .before, "\(left) \(right)")
             }
         }
-        // What says nothing would be right too.
+        // A prefix that decides nothing would be correct too, so most prefixes must decide.
         #expect(told > values.count * values.count * 2 / 5)
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Live
 
-/// Whose records are read next for live results.
+/// The order in which tables are read for live results.
 @Suite struct TableTurnsTests {
     private static let busy = Fixtures.container
     private static let quiet = ContainerKey(
