@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChangeSources
 
-/// Stripe's signature, which has its time and all its values in one header.
+/// Stripe's signature, which has the time and all signatures in one header.
 @Suite struct CombinedSignatureTests {
     private static let secret = "whsec_test_secret"
     private static let body = #"{"id": "evt_test_webhook", "object": "event"}"#
@@ -41,12 +41,12 @@ import Testing
         }
     }
 
-    /// The value that a sender with `secret` sends now.
+    /// Returns the header value that a sender with `secret` sends now.
     private static func value(_ secret: String = secret, body: String = body) -> String {
         CombinedSignature.value(time: "\(now)", body: Array(body.utf8), secret: secret)
     }
 
-    /// As OpenSSL makes it of "1492774577.", the body and the secret as written.
+    /// The signature that OpenSSL makes of "1492774577." and the body, with the secret as written.
     private static let known =
         "t=1492774577,v1=c137b1b62277d523cf8fed4dfbd0170a9a5b8a380e00cc3711d4bf0652f2ce7a"
 
@@ -65,13 +65,13 @@ import Testing
         ] {
             #expect(Self.failure(source, Self.request(value)) == nil, "\(value)")
         }
-        // Two lines of the header are one with a comma.
+        // Two header lines are the same as one line with a comma.
         let parts = own.split(separator: ",").map(String.init)
         #expect(Self.failure(source, Self.request(parts[0], parts[1])) == nil)
         #expect(
             Self.failure(source, Self.request("t=\(Self.now),\(other)"))
                 == .signatureMismatch(header: "Stripe-Signature"))
-        // The sender may have the old secret still.
+        // The sender may still use the old secret.
         let both = try Self.source(secrets: "whsec_new", Self.secret)
         #expect(try both.verify(Self.request(own)) == VerificationOutcome(secretIndex: 1))
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChangeSources
 
-/// The error of reading a source from `json`, or "fine".
+/// Returns the error of reading a source from `json`, or "fine".
 private func outcome(_ json: String) -> String {
     do {
         _ = try ChangeSource(json: JSONValue(parsing: json))

@@ -47,7 +47,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(first.kind == .content)
         #expect(try key(published) == first)
         #expect(try key(#"{"id":7,"documentId":"abd"}"#) != first)
-        // Where each row is a record, each is a deletion.
+        // If each row is a record, each row is a deletion of its own.
         let rows = #"{"key": "id"}"#
         #expect(try key(draft, mapping: rows) != key(published, mapping: rows))
     }
@@ -83,7 +83,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
                 ChangeSourcesTests.keys(try source("mongodb").decode(webhook(body)))[0])
         }
         #expect(try key("paid") == key("shipped"))
-        // What comes out of the log is the same each time.
+        // A document that comes out of the log is the same each time.
         #expect(try key("paid", "replace").digest != key("shipped", "replace").digest)
     }
 
@@ -104,7 +104,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(both[0]?.text == alone[0]?.text)
         #expect(both[0]?.digest != alone[0]?.digest)
         #expect(both[1]?.text == alone[0].map { "\($0.text)#1" })
-        // What is said twice in a row is a repetition within the delivery.
+        // A change that is repeated directly is a repetition within the delivery.
         #expect(both[2] == both[1])
         #expect(try both[3] == keys(change("x", "y", id: 2))[0])
         #expect(try keys(set, set) == [alone[0], alone[0]])
@@ -141,7 +141,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         // "before":{"fields":{},"completeness":"partial"},
         // "after":{"fields":{"a":[1,null],"m":2.0,"z":"line\n"},"completeness":"full"},
         // "changedKeys":["a","z"],"device":"phone","user":"carol","readers":["dave"],"version":7}
-        // without the breaks of lines.
+        // without the line breaks.
         #expect(
             Hexadecimal.encode(change.contentDigest)
                 == "b59e733d7e64294b3055cfdca63f4a42966dcc512c72cb1086cfddacae1fc35c")
@@ -240,7 +240,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try answer(1001).hasSuffix(told))
     }
 
-    /// With the path of each element joined, this would copy two hundred gigabytes.
+    /// Copying the path for each element would copy two hundred gigabytes.
     @Test(arguments: [("parse", "1"), ("dynamodb", #"{"N":"1"}"#)])
     func `a long list under a long name takes no more than both`(
         preset: String, element: String
@@ -273,7 +273,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(answer("18446744073709551615").hasPrefix("error 422 record.id: "))
     }
 
-    /// Else a number would be another name than the same one that its key is.
+    /// Otherwise the same number would be one name as a key and another one as a user.
     @Test func `what PostgreSQL has all digits of names users and records too`() throws {
         let mapping =
             #"{"columns":{"id":"text","other":"reference"},"#
@@ -354,7 +354,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(decoded(open, posted).allSatisfy { $0.hasPrefix("create t/1") })
     }
 
-    // One list of a megabyte for a thousand changes would be a gigabyte in the log.
+    // A list of one megabyte, repeated for a thousand changes, would take a gigabyte in the log.
     @Test func `one list of readers is not repeated for ever so many changes`() throws {
         let wal = try source("wal2json", mapping: #"{"readers": {"pointer": "/who"}}"#)
         let who = (0..<5000).map { "\"user\($0)\"" }.joined(separator: ",")
@@ -372,7 +372,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(many.count == 1 && many[0].contains("too many readers"))
     }
 
-    // Each of the brackets would look for its end in all that follows.
+    // A naive parser would search all the rest for the end of each bracket.
     @Test(.timeLimit(.minutes(5)))
     func `a type of ever so many brackets is a type like any other that is not known`() throws {
         let brackets = String(repeating: "(", count: 500_000)
@@ -384,7 +384,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(PostgresKind(typeName: "timestamp(3) without time zone[]") == .list(.moment))
     }
 
-    // So it would be where a body has several such elements.
+    // Several elements in one body must not take more room together than one.
     @Test func `the readers of several elements have room for those of one together`() throws {
         let wal = try source(
             "wal2json", mapping: #"{"readers": {"pointer": "/who"}}"#,
@@ -419,7 +419,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
             guard let batch = try? source.decode(fixture.request) else { continue }
             for case .change(var change, _) in batch.items {
                 let text = JSONValue.object(change.storedForm).utf8
-                // It is for whoever appends the change.
+                // `movedFrom` is not stored; it is for the code that appends the change.
                 change.movedFrom = nil
                 #expect(try RecordChange(storedForm: JSONValue(parsing: text)) == change)
             }
@@ -427,7 +427,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     }
 }
 
-/// Whatever is done to a body, the answer is a value or a documented error.
+/// Every mutated body gives a value or a documented error.
 @Suite struct HostileInputTests {
     @Test(arguments: SourcePreset.allCases)
     func `no truncated or mutated body brings the room down`(preset: SourcePreset) throws {
@@ -450,7 +450,8 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         }
     }
 
-    /// One to four splices: bytes replaced, removed, repeated, or hostile texts put in.
+    /// Returns the body after one to four splices: bytes replaced, removed or repeated, or hostile
+    /// texts inserted.
     private static func mutated(
         _ body: [UInt8], using generator: inout SeededGenerator
     ) -> [UInt8] {
@@ -473,7 +474,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         return bytes
     }
 
-    /// Puts `text` in place of what follows the next colon, so that the body often stays JSON.
+    /// Replaces the value after the next colon, so that the body often stays JSON.
     private static func replaceValue(_ bytes: inout [UInt8], near start: Int, by text: String?) {
         guard let colon = bytes[start...].firstIndex(of: UInt8(ascii: ":")) else { return }
         let rest = bytes[(colon + 1)...]

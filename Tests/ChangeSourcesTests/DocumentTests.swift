@@ -4,7 +4,7 @@ import Testing
 
 @testable import ChangeSources
 
-/// Documents teach by examples; here they are run.
+/// Runs the examples of the documents.
 @Suite struct DocumentTests {
     @Test(arguments: ["change-sources", "mariadb", "mongodb"])
     func `every example of a document is read as it says`(document: String) throws {

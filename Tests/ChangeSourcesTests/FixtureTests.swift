@@ -4,10 +4,10 @@ import Testing
 
 @testable import ChangeSources
 
-/// Every file in `Fixtures` has the bodies of one preset, and what each must be read as.
+/// Every file in `Fixtures` has the bodies of one preset, and the expected changes of each.
 ///
-/// With `BELFRY_UPDATE_GOLDEN=1` the files are rewritten with what the room reads now; the
-/// difference is to be reviewed.
+/// With `BELFRY_UPDATE_GOLDEN=1` the files are rewritten with the actual changes; review the
+/// difference.
 @Suite struct FixtureTests {
     @Test(arguments: SourcePreset.allCases)
     func `every body of a preset's fixtures is read as the file says`(
@@ -28,7 +28,7 @@ import Testing
         if FixtureFile.rewrites { try file.write(cases, results) }
     }
 
-    /// The least that a preset needs.
+    /// Returns the minimal mapping of a preset.
     static func mapping(_ preset: SourcePreset) -> String {
         switch preset {
         case .minapp: #"{"table": {"constant": "orders"}}"#
@@ -64,8 +64,10 @@ struct Fixture {
     }
 }
 
-/// A file of bodies: `## name`, then `mapping:`, `more:` and `header:` lines, `body:` and the body,
-/// `is:` and one line for each item.
+/// A file of bodies.
+///
+/// Each has `## name`, lines with `mapping:`, `more:` and `header:`, then `body:` and the body,
+/// and `is:` with one line for each item.
 struct FixtureFile {
     static let rewrites = ProcessInfo.processInfo.environment["BELFRY_UPDATE_GOLDEN"] == "1"
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChangeSources
 
-/// Tables and columns of a mapping which nothing bears that is known.
+/// Warnings about tables and columns that a mapping names but that are unknown.
 @Suite struct MappingNameTests {
     private static func type(_ name: String) throws -> RecordType {
         try #require(RecordType(rawValue: name))
@@ -61,7 +61,7 @@ import Testing
             "todos": ["due"], "Order": ["id"], "public_users": ["id"],
         ]
         #expect(try Self.unmet(mapping, types) == [])
-        // Where nothing is known, nothing is said.
+        // If nothing is known, there is no warning.
         #expect(try Self.unmet(mapping) == [])
     }
 

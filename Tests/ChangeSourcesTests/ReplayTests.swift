@@ -106,7 +106,7 @@ import Testing
         let both = parked(rows)
         #expect(both.count == 2 && both.first != both.last)
         #expect(parked([rows[1]]).first == both.last)
-        // So it is where a follower elsewhere posts them.
+        // The same holds if a follower elsewhere posts the rows.
         func posted(_ rows: [FollowedRow], _ name: String) throws -> [JSONObject] {
             let body = JSONValue.array(rows.map { .object($0.json) }).text
             let request = webhook(body, headers: ["webhook-id": name])

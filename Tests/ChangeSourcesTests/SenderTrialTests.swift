@@ -3,9 +3,9 @@ import Testing
 
 @testable import ChangeSources
 
-/// The script that posts a webhook to try, which people paste into their shells.
+/// The script that posts a trial webhook, which people paste into their shells.
 @Suite struct SenderTrialTests {
-    /// The script for a source whose sender signs by this recipe.
+    /// Returns the script for a source whose sender signs by this recipe.
     private func trial(
         header: String = "X-S", prefix: String = "", literal: String = "."
     ) throws -> String? {
@@ -24,7 +24,7 @@ import Testing
         return guide.trial
     }
 
-    /// The lines of that script.
+    /// Returns the lines of that script.
     private func lines(
         header: String = "X-S", prefix: String = "", literal: String = "."
     ) throws -> [String] {
@@ -56,7 +56,7 @@ import Testing
         #expect(try trial(literal: "a\r\n\tb") != nil)
     }
 
-    /// The body that is posted, and its headers, of a source with this mapping.
+    /// Returns a source with this mapping, and the trial request with its body and headers.
     private func posted(
         _ preset: SourcePreset, _ mapping: String
     ) throws -> (source: ChangeSource, request: WebhookRequest) {
@@ -72,7 +72,8 @@ import Testing
         return (source, webhook(body.json.text, headers: headers))
     }
 
-    /// A token's claims are read alike, and what is posted there is signed.
+    /// Leaves out Minapp: its body is a signed token, and the claims in it are read in the same
+    /// way.
     @Test(arguments: SourcePreset.allCases.filter { $0 != .minapp })
     func `a change to try has what the mapping asks for`(preset: SourcePreset) throws {
         let shape =
@@ -81,7 +82,7 @@ import Testing
             , "table": {"pointer": "/of/table"}, "body": {"items": "/list", "after": "/row",
                 "operation": {"pointer": "/did"}, "operations": {"made": "create"}}
             """# : ""
-        // The relay's own format says the names of records itself.
+        // In the relay's own format, the body itself has the names of records.
         let key = preset == .belfry ? "" : #""key": ["sku", "line"],"#
         let (source, request) = try posted(
             preset,

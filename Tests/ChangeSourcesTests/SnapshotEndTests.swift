@@ -27,7 +27,7 @@ import Testing
     @Test func `nothing follows where the version is not that of the snapshot`() throws {
         let reason = "ignored: no record type of the snapshot takes its versions from positions"
         #expect(try Self.posted(#"{"version": {"column": "changed_at"}}"#) == [reason])
-        // Of two tables that make one type, one is enough.
+        // If two tables map to one type, one of them is enough.
         let shared = #"""
             {"recordTypes": {"public.orders": "Order", "public.logs": "Order"},
              "tables": {"logs": {"version": {"column": "changed_at"}}}}
@@ -50,7 +50,7 @@ import Testing
         #expect(try Self.posted(mapping) == [#"ended: ["logs"] before 7"#])
     }
 
-    /// A row that was parked is some record, and nobody knows which.
+    /// A parked row belongs to an unknown record, which must not be deleted.
     @Test func `types of tables of which rows were parked stay as they are`() throws {
         let end = Self.end.without([SnapshotEnd.Table(schema: "public", name: "logs")])
         #expect(end.tables.map(\.name) == ["orders"])
@@ -67,7 +67,7 @@ import Testing
         #expect(Self.end.without(Set(Self.end.tables)).parts == [])
     }
 
-    /// So a follower posts what is too long for any request.
+    /// A follower posts a row this way if it is too long for any request.
     @Test(arguments: ["create", "update"])
     func `a change with the key alone is parked`(operation: String) throws {
         let body =

@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChangeSources
 
-/// The members of a recipe over the body and what is named.
+/// Returns the members of a signature recipe over the body and `parts`.
 private func recipe(
     header: String = "X-S", by algorithm: String = "hmac-sha256", parts: String = #""url""#,
     more: String = ""
@@ -12,7 +12,7 @@ private func recipe(
         + #""output":"hex","parts":["body",\#(parts)]\#(more)"#
 }
 
-/// What saving a source means, and what its secrets become.
+/// The definition that results from saving a source, and the fate of its secrets.
 @Suite struct SourceDefinitionTests {
     private func defined(
         _ json: String, over former: ChangeSource? = nil
@@ -220,7 +220,7 @@ private func recipe(
         saved["name"] = "shop"
         let former = try ChangeSource(json: .object(saved))
         #expect(throws: JSONContractError.self) { try defined(#"{"mapping": {}}"#, over: former) }
-        // Other presets read no such header.
+        // Other presets do not read such headers.
         let other = try defined(#"{"preset": "belfry", "verification": \#(recipe)}"#)
         #expect(other.source.preset == .belfry)
     }
@@ -260,7 +260,8 @@ private func recipe(
         }
         #expect(isBelieved(second, old, after: 59) && isBelieved(second, new, after: 59))
         #expect(!isBelieved(second, old, after: 60) && isBelieved(second, new, after: 60))
-        // Another one in the meantime: of the three the two newest are accepted.
+        // The secret is rotated again before the first one has ended: the two newest of the three
+        // are accepted.
         let (third, newest) = try second.rotated(
             to: "given", formerUntil: end, at: now
         ) { _ in [] }
@@ -369,7 +370,7 @@ private func recipe(
             try longest.rotated(to: long, formerUntil: nil, at: now) { _ in [] }
         }
         #expect(rotated?.path == "secret" && rotated?.reason == "must be at most 8192 bytes")
-        // Whoever has a longer one from before can change the rest.
+        // A source with a longer secret from before can still change its other members.
         var former = longest
         former.verification.secrets = [SourceSecret(long)]
         let changed = try defined(#"{"onUnmappable": "park"}"#, over: former).source

@@ -6,7 +6,7 @@ import Testing
 /// The moment at which every test's webhooks arrive: 2023-11-14T22:13:20Z.
 let now = Timestamp(seconds: 1_700_000_000)
 
-/// A source of `preset` without verification, with the members of `more` set.
+/// Returns a source of `preset` without verification, with the members of `more` added.
 func source(
     _ preset: String, mapping: String = "{}", more: String = ""
 ) throws -> ChangeSource {
@@ -22,7 +22,7 @@ func webhook(_ body: String, headers: WebhookHeaders = [:]) -> WebhookRequest {
     WebhookRequest(headers: headers, body: Array(body.utf8), receivedAt: now)
 }
 
-/// The items of a decoded body, or the error, as text.
+/// Returns the items of a decoded body, or the error, as texts.
 func decoded(_ source: ChangeSource, _ request: WebhookRequest) -> [String] {
     do {
         return try source.decode(request).items.map(describe)
@@ -31,7 +31,7 @@ func decoded(_ source: ChangeSource, _ request: WebhookRequest) -> [String] {
     }
 }
 
-/// One item as a line of text.
+/// Returns one item as a line of text.
 func describe(_ item: DecodedItem) -> String {
     switch item {
     case .ignored(let reason): return "ignored: \(reason)"
@@ -77,7 +77,7 @@ private func describe(_ key: DedupeKey?) -> String {
     }
 }
 
-/// SplitMix64: the same seed gives the same numbers on every machine.
+/// SplitMix64, which gives the same numbers for a seed on every machine.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

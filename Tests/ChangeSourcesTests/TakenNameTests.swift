@@ -3,7 +3,7 @@ import Testing
 
 @testable import ChangeSources
 
-/// Rows that leave a name to which another row of the transaction has come.
+/// Rows that give up a name which another row of the same transaction takes.
 @Suite struct TakenNameTests {
     private static let body = #"""
         [{"operation": "update", "schema": "public", "table": "t", "key": ["id"],

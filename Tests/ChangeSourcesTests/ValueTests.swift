@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    /// The same by schoolbook arithmetic on decimal digits.
+    /// Computes the expected values by schoolbook arithmetic on decimal digits.
     private static func reference(
         _ bytes: [UInt8], _ scale: Int
     ) -> (nearest: Double, whole: String)? {
@@ -147,7 +147,7 @@ import Testing
                 carry /= 10
             }
         }
-        // The magnitude of a negative number is one more than that of its complement.
+        // The magnitude of a negative number is its complement plus one.
         for byte in bytes { times256(plus: Int(isNegative ? ~byte : byte)) }
         if isNegative {
             var index = digits.count - 1
@@ -164,7 +164,7 @@ import Testing
     }
 
     @Test func `what is exact stays exact`() {
-        // 9007199254740993 times 100 with scale 2 is whole, and no double has it.
+        // 9007199254740993 times 100 with scale 2 is whole, but no double represents it.
         let bytes: [UInt8] = [0x0C, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x64]
         #expect(FieldValue(unscaled: bytes, scale: 2) == .integer(9_007_199_254_740_993))
         #expect(FieldValue(unscaled: [], scale: 0) == nil)

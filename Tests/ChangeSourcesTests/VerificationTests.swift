@@ -43,7 +43,7 @@ private func failure(_ source: ChangeSource, _ request: WebhookRequest) -> Verif
     }
 }
 
-/// Parts of a recipe, as they are written.
+/// A part of a recipe.
 private let lineBreak = #"{"literal": "\n"}"#
 
 private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
@@ -75,12 +75,12 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
             "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
         ]
         #expect(failure(source, request(headers)) == .unsignedHeader("ce-id"))
-        // In structured mode the body says everything.
+        // In structured mode the body contains the whole event.
         let structured = WebhookRequest(
             headers: headers, body: Array(#"{"test": 2432232314}"#.utf8),
             receivedAt: Timestamp(seconds: 1_614_265_330))
         #expect(failure(source, structured) == nil)
-        // What its headers repeat is not read there.
+        // Headers that repeat the event's attributes are not read in structured mode.
         var repeated = request(headers)
         repeated.headers.append("Content-Type", "application/cloudevents+json")
         #expect(failure(source, repeated) == nil)
@@ -88,7 +88,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
 
     private let key = "a secret of some length"
 
-    /// A source that signs `parts`, as it was saved.
+    /// Returns a source that signs `parts`, read as a stored one.
     private func signing(_ parts: [String]) throws -> ChangeSource {
         try verifying(
             #"{"scheme": "signature", "header": "x-signature", "parts": "#
@@ -104,7 +104,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         return Hexadecimal.encode(code)
     }
 
-    /// The parts of `names` and the body, each on lines of its own.
+    /// Returns recipe parts for `names` and the body, with a line break after each name.
     private func lines(_ names: [String]) -> [String] {
         names.flatMap { [header($0), lineBreak] } + [#""body""#]
     }
@@ -118,7 +118,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         }
         let all = attributes.names
         #expect(failure(try signing(lines(all)), signed(all)) == nil)
-        // Another content type does not make the body the event.
+        // Another content type does not turn the body into the event.
         var other = signed(all)
         other.headers.append("Content-Type", "application/cloudevents+json")
         #expect(try signing(lines(all)).isEventInBinaryMode(other))
@@ -159,7 +159,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
                     #expect("\(refused)".contains("parts[1]: the header ce-specversion"))
                 }
             }
-            // A source that was saved before is not believed in binary mode at all.
+            // A source with such a recipe from before is not believed at all in binary mode.
             let original = failure(source, request(["x-signature": sent]))
             #expect((original == nil) == isApart)
         }
@@ -298,7 +298,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         request.headers = own
         #expect(failure(source, request) == nil)
         #expect(source.transportKey(request.headers) == "msg_p5jXN8AQM9LWM0D4loKWxJek")
-        // Who copied one cannot give it another ID.
+        // An attacker who copied a request cannot give it another ID.
         for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
             request.headers = own
             request.headers.append(name, "other")
@@ -357,7 +357,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         request.body.append(0x20)
         let refused = failure(source, request)
         #expect(refused == .signatureMismatch(header: "X-Appwrite-Webhook-Signature"))
-        // Nobody here ever showed that secret, and it is the URL that differs most often.
+        // The relay never showed this secret, and the URL is what most often differs.
         let said = refused?.description ?? ""
         #expect(said.contains("the signature key of the webhook in Appwrite's console"))
         #expect(said.contains("that the URL there is the one that belfry sources show prints"))
