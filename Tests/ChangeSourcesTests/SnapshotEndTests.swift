@@ -27,7 +27,7 @@ import Testing
     @Test func `nothing follows where the version is not that of the snapshot`() throws {
         let reason = "ignored: no record type of the snapshot takes its versions from positions"
         #expect(try Self.posted(#"{"version": {"column": "changed_at"}}"#) == [reason])
-        // If two tables map to one type, one of them is enough.
+        // Of two tables that make one type, one is enough.
         let shared = #"""
             {"recordTypes": {"public.orders": "Order", "public.logs": "Order"},
              "tables": {"logs": {"version": {"column": "changed_at"}}}}
@@ -43,14 +43,17 @@ import Testing
             + #""tables": {"old.past": {"version": {"column": "changed_at"}}}}"#,
         #"{"recordTypes": {"public.orders": "past"}, "#
             + #""tables": {"old.past": {"version": {"column": "changed_at"}}}}"#,
+        #"{"recordTypes": {"public.orders": "Order", "old.past": "Order"}, "#
+            + #""version": {"column": "changed_at"}, "#
+            + #""tables": {"orders": {"version": null}, "logs": {"version": null}}}"#,
     ])
-    func `a type stays that a table with a version of its own makes, though it is not named`(
+    func `a type stays that a table with a version column makes, though it is not named`(
         mapping: String
     ) throws {
         #expect(try Self.posted(mapping) == [#"ended: ["logs"] before 7"#])
     }
 
-    /// A parked row belongs to an unknown record, which must not be deleted.
+    /// A row that was parked is some record, and nobody knows which.
     @Test func `types of tables of which rows were parked stay as they are`() throws {
         let end = Self.end.without([SnapshotEnd.Table(schema: "public", name: "logs")])
         #expect(end.tables.map(\.name) == ["orders"])
@@ -67,7 +70,7 @@ import Testing
         #expect(Self.end.without(Set(Self.end.tables)).parts == [])
     }
 
-    /// A follower posts a row this way if it is too long for any request.
+    /// So a follower posts what is too long for any request.
     @Test(arguments: ["create", "update"])
     func `a change with the key alone is parked`(operation: String) throws {
         let body =

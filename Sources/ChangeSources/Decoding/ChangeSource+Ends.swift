@@ -22,7 +22,7 @@ extension ChangeSource {
     /// in parts, and a table may have left the publication.
     func item(of end: SnapshotEnd) -> DecodedItem {
         var types: Set<RecordType> = []
-        var others = typesWithOwnVersions(end.database)
+        var others = typesWithVersionColumns(end.database)
         others.formUnion(end.incomplete.compactMap { recordType(of: $0, end.database)?.type })
         for table in end.tables {
             // A table whose name makes no record type has no records.
@@ -37,19 +37,19 @@ extension ChangeSource {
         return .ended(EndedTypes(types: types, version: end.version))
     }
 
-    /// Returns the record types that tables with a version column of their own make, whether or not
-    /// the end names these tables.
-    private func typesWithOwnVersions(_ database: String?) -> Set<RecordType> {
+    /// Returns the record types of tables that the mapping names and that have a version column,
+    /// whether or not the end names these tables.
+    private func typesWithVersionColumns(_ database: String?) -> Set<RecordType> {
         var types: Set<RecordType> = []
-        for (name, places) in mapping.tables {
-            guard case .place? = places.own[.version] else { continue }
-            let isNamed = { (table: String) in table == name || table.hasSuffix(".\(name)") }
-            types.formUnion(mapping.recordTypes.filter { isNamed($0.key) }.values)
+        for name in Set(mapping.tables.keys).union(mapping.recordTypes.keys) {
             let words = name.split(separator: ".", maxSplits: 1).map(String.init)
             let table = ReportedTable(
                 database: database, schema: words.count > 1 ? words[0] : nil,
                 name: words.last ?? name)
-            if let type = try? mapping.recordType(table, path: "") { types.insert(type) }
+            guard mapping.places(of: table).version != nil,
+                let type = try? mapping.recordType(table, path: "")
+            else { continue }
+            types.insert(type)
         }
         return types
     }
