@@ -352,7 +352,8 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             return false
         }
         if pulse.isGone(at: now) {
-            close(LiveEnd(.slow, APIError(.throttled, "the client is silent", retryAfter: 1)))
+            close(
+                LiveEnd(.slow, APIError(.throttled, "nothing came from the client", retryAfter: 1)))
             return false
         }
         if let endsAt = identity.endsAt {
