@@ -155,19 +155,6 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
 
     func hear(at now: Duration) {
         pace.hear(at: now)
-        guard unparsed > Self.mostUnparsed else {
-            unparsed += bytes
-            return true
-        }
-        guard !isTold, let context else { return false }
-        if pace.mayBeTold {
-            tell(
-                context, .requestHeaderFieldsTooLarge,
-                "the header fields of the request are too long")
-        } else {
-            context.close(promise: nil)
-        }
-        return false
     }
 
     // MARK: What comes and goes
