@@ -65,7 +65,7 @@ import Testing
         let shared = #"{"recordTypes": {"public.orders": "Order", "public.logs": "Order"}}"#
         #expect(
             try posted(shared) == [
-                "ignored: no record type of the snapshot has the versions of its rows"
+                "ignored: no record type of the snapshot takes its versions from positions"
             ])
         #expect(Self.end.without(Set(Self.end.tables)).parts == [])
     }
