@@ -7,7 +7,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// A condition with a great cost does not delay the changes of others.
+/// A condition that takes too many steps does not delay the changes of others.
 @Suite struct FollowerBudgetTests {
     private let owner = SubscriptionOwner(
         container: Fixtures.container, database: .public, user: Fixtures.identifier("alice"))

@@ -43,8 +43,9 @@ enum ClientCertificateSample {
         SAFlAwQCAQUABCBIo+8mRJKizdIbMvgQ3RvTsnYytsPyh4IgloeU2/cRRQQIDQ6yt5WCnYgCAggA
         """
 
-    /// The certificate and key in the old form of keychains, with RC2 and 3DES (`openssl pkcs12
-    /// -export -legacy`).
+    /// The certificate and key in the old form of keychains, with RC2 and 3DES.
+    ///
+    /// It was made with `openssl pkcs12 -export -legacy`.
     static let oldPKCS12 = """
         MIIDzwIBAzCCA5UGCSqGSIb3DQEHAaCCA4YEggOCMIIDfjCCAlcGCSqGSIb3DQEHBqCCAkgwggJEAgEAMIICPQYJ\
         KoZIhvcNAQcBMBwGCiqGSIb3DQEMAQYwDgQIiARdRUdw4CcCAggAgIICEHXcVygD/cl9WihVS1hYTlDiEJJlRyC8\

@@ -9,8 +9,8 @@ import Testing
 
 @testable import Live
 
-/// The cost of one client's queries does not affect others, and a query that may not be seen any
-/// more is shown to nobody.
+/// The cost of one client's queries does not affect others, and records that may no longer be seen
+/// are shown to nobody.
 @Suite struct LiveBoundsTests {
     private static func add(
         _ names: ClosedRange<Int>, _ scenario: LiveScenario, price: Int64 = 1
@@ -352,7 +352,7 @@ import Testing
             for set in [early, late] {
                 await #expect(throws: APIError.self) { try await engine.declare(set, by: 2) }
             }
-            // Edits of a set are refused too, although its queries show nothing any more.
+            // An edit of a set whose queries show nothing any more is refused as well.
             let now = await engine.schema(of: Fixtures.container)
             let edit = LiveSet(version: 2, [], removing: [], under: now)
             await #expect(throws: APIError.self) { try await engine.declare(edit, by: 1) }
