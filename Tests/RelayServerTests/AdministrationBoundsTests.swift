@@ -9,11 +9,12 @@ import Testing
 
 @testable import RelayServer
 
-/// How much who may change one container can have the relay keep, and do, for it.
+/// Bounds on what the administrator of one container can make the relay store and do.
 @Suite struct AdministrationBoundsTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 
-    /// Does something many times, of which the store commits many together.
+    /// Runs `body` for many numbers at a time, so that the store commits many of the changes
+    /// together.
     private static func each(
         _ numbers: Range<Int>, _ body: @escaping @Sendable (Int) async throws -> Void
     ) async throws {
@@ -84,7 +85,7 @@ import Testing
             let gone = try await relay.admin(
                 .delete, Self.container + "/keys/live\(KeyAdministration.mostKeys - 1)")
             #expect(gone.status == 200)
-            // Of some that are made at once, one is within the bound.
+            // Of eight keys that are created at the same time, only one is within the bound.
             let statuses: [Int] = try await withThrowingTaskGroup(of: Int.self) { group in
                 for _ in 0..<8 {
                     group.addTask {
@@ -129,7 +130,7 @@ import Testing
             let tooMany = try await relay.admin(.put, Self.container + "/sources/one", body)
             #expect(tooMany.status == 413, "\(tooMany.text)")
             #expect(tooMany.text.contains("a container has at most 1000 change sources"))
-            // It is one of 1001.
+            // The store now holds 1001 sources; an existing one may still be changed.
             let changed = try await relay.admin(.put, Self.container + "/sources/former", body)
             #expect(changed.status == 200, "\(changed.text)")
         }

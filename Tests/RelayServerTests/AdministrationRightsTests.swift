@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What the tokens of the administrative surface may do, and what is remembered of it.
+/// What the tokens of the administrative interface may do, and what the audit log records of it.
 @Suite struct AdministrationRightsTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 
@@ -20,7 +20,7 @@ import Testing
             method, "/admin/1/\(path)", headers: ["Authorization": "Bearer \(token)"], body: body)
     }
 
-    /// A path of each call, with names for its variable parts.
+    /// Returns a path for a route, with names for its variable parts.
     private static func target(_ route: RelayRoute) -> String {
         route.path.dropFirst("/admin/1/".count).split(separator: "/").map { part -> String in
             switch part {
@@ -161,7 +161,7 @@ import Testing
             for place in ["tokens/", Self.container + "/keys/"] {
                 for path in [place + secret, place + secret + "/", place + "/" + secret] {
                     let refused = try await relay.admin(.delete, path)
-                    // What is answered is logged.
+                    // Answers are written to the log, so they must not repeat the secret.
                     #expect(refused.status == 404)
                     #expect(!refused.text.contains(String(secret.prefix(9))), "\(refused.text)")
                 }
@@ -282,7 +282,7 @@ import Testing
                 #expect(refused.text.contains(reason), "\(refused.text)")
                 #expect(!refused.text.contains("c2VjcmV0"))
             }
-            // As it was saved before such a set was refused.
+            // Such a key set is refused by now, but a store may hold one that was saved earlier.
             var settings = try #require(try await relay.store.container(TestRelay.container))
             settings.userTokens = UserTokenSettings(
                 keySet: both, issuer: "https://id.example", audience: "art")

@@ -8,7 +8,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// The administrative surface.
+/// The administrative interface.
 @Suite struct AdministrationScenarioTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 
@@ -129,7 +129,7 @@ import Testing
             #expect(shown["sessions"] == ["minutes": 5, "days": 14])
             shown = try await set(#"{"costLimits":null,"sessions":null}"#)
             #expect(shown["costLimits"] == nil && shown["sessions"] == nil)
-            // Who hands out sessions again begins as a new container.
+            // A container that starts sessions again has the defaults of a new container.
             shown = try await set(#"{"sessions":{"days":2}}"#)
             #expect(shown["sessions"] == ["minutes": 1440, "days": 2])
         }

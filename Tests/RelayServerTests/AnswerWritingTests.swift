@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// How answers and requests lie on the connection.
+/// How responses and requests appear on the connection.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct AnswerWritingTests {
     private static let close = "Host: relay\r\nConnection: close\r\n"
 
@@ -15,14 +15,14 @@ import Testing
     @Test func `head and body of a short answer come in one packet`() async throws {
         try await RunningRelay.with { relay in
             let port = try await relay.relay.ports.port(of: "http")
-            // A refusal by the status that Node's fetch asks again for.
+            // A refusal with 421, which Node's fetch retries.
             let refused = try await RawConnection.open(port)
             try await refused.send(
                 "GET \(Self.path(relay, "private/zones/list")) HTTP/1.1\r\nHost: relay\r\n\r\n")
             let refusal = await refused.hear(until: "\r\n\r\n")
             #expect(refusal.hasPrefix("HTTP/1.1 421"), "\(refusal)")
             #expect(refusal.hasSuffix("}"), "\(refusal)")
-            // A held answer, which is watched while it is written.
+            // A held response, whose client is watched while the response is written.
             let page = try await relay.container.call(
                 "tokens/create", ["apnsEnvironment": "development", "clientId": "page"],
                 as: "alice", in: nil
@@ -68,7 +68,7 @@ import Testing
             let answer = await connection.hear(until: "\r\n\r\n")
             #expect(answer.hasPrefix("HTTP/1.1 413"), "\(answer)")
             #expect(answer.contains("Connection: close"), "\(answer)")
-            // And so it does.
+            // The relay does close the connection.
             _ = await connection.hearAll()
         }
     }

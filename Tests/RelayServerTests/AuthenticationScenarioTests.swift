@@ -6,7 +6,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Which credentials are let in, and what the others are told.
+/// Which credentials are accepted, and how the others are refused.
 @Suite struct AuthenticationScenarioTests {
     private static let list = TestRelay.path + "/public/subscriptions/list"
     private static let api = "ckAPIToken=\(TestRelay.apiToken)"

@@ -5,7 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// Whole requests that are refused, each with its documented status, code and reason.
+/// Requests that are refused as a whole, each with its documented status, code and reason.
 @Suite struct BadInputScenarioTests {
     private static func modify(
         _ description: String, _ body: String?, _ status: Int, _ code: String, _ reason: String
@@ -104,14 +104,14 @@ import Testing
         }
     }
 
-    /// The gateway would refuse it, and all pushes of the topic would wait.
+    /// The gateway would refuse the topic, and all its pushes would wait.
     @Test func `a topic in another spelling is another one`() async throws {
         try await TestRelay.with { relay in
             let saved = try await relay.admin(
                 .patch, "containers/iCloud.com.example.Art/development",
                 #"{"topics":["com.example.Kiosk"]}"#)
             #expect(saved.status == 200, "\(saved.text)")
-            // The second begins with the sign of the unit kelvin.
+            // The second topic begins with the Kelvin sign, U+212A, instead of a K.
             for (topic, status) in [("com.example.Kiosk", 200), ("com.example.\u{212A}iosk", 400)] {
                 let answer = try await relay.call(
                     .post,
@@ -147,7 +147,8 @@ import Testing
                 #"{"preset":"belfry","verification":{"scheme":"none"},"maximumBodyBytes":4194304}"#
                     + blanks)
             #expect(made.status == 201, "\(made.text)")
-            // As long as a source may post, in whose place it is sent.
+            // The limit is that for webhooks, because the operator sends the change in place of the
+            // source.
             let change = #"{"operation":"create","recordType":"Art","recordName":"a","after":{}}"#
             for (length, status) in [
                 (Limits.maximumWebhookBytes, 200), (Limits.maximumWebhookBytes + 1, 413),
@@ -201,7 +202,7 @@ import Testing
     }
 }
 
-/// Bodies that are nearly right.
+/// Bodies that are almost right.
 enum Mutation {
     private static let splinters = [
         "null", "-1", "1e999", "\"\"", "[]", "{}", "true", "\"\\ud800\"", "9223372036854775808",

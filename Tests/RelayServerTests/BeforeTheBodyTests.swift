@@ -4,11 +4,11 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// Nobody's body is read before it is known whose it is, and nobody comes more often than allowed.
+/// Callers are authenticated before their body is read, and no caller exceeds its rate.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct BeforeTheBodyTests {
     private static let container = "iCloud.com.example.Art"
 
-    /// Announces a large body, sends nothing of it, and returns what is answered.
+    /// Announces a large body, sends none of it, and returns the response.
     private static func announce(
         _ target: String, headers: String = "", length: String = "Content-Length: 2000000",
         to relay: RunningRelay, admin: Bool = false
@@ -66,7 +66,7 @@ import Testing
             }
             #expect(limited?.retryAfter == "1")
             #expect(limited?["reason"] == "requests come from your address too often")
-            // The operator is not counted by the address.
+            // The rate for each address does not apply to the operator.
             #expect(try await relay.metrics().contains(#"requests_limited_total{by="address"} "#))
             #expect(try await relay.client.administer("GET", "overview").status == 200)
         }

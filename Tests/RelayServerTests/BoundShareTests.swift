@@ -12,7 +12,7 @@ import Testing
         #expect(more.isUsedUp(by: 51))
         #expect(more.isUsedUp(by: 50))
         #expect(!more.isUsedUp(by: 1))
-        // The second comes to what the first has left.
+        // A second container may use half of what the first one left.
         let two = BoundShare(.retries, amount: 51 + 25, most: 100)
         #expect(two.isUsedUp(by: 25))
         #expect(!two.isUsedUp(by: 24))

@@ -5,7 +5,7 @@ import Storage
 import StorageSQL
 import Testing
 
-/// What refers by `DELETE_SELF` to a record that is deleted.
+/// The deletion of records that refer to a deleted record by `DELETE_SELF`.
 @Suite struct CascadeScenarioTests {
     private static func child(_ name: String, of parent: String) -> String {
         RecordScenarioTests.operation(
@@ -17,7 +17,7 @@ import Testing
     private static let deletion = RecordScenarioTests.body(
         RecordScenarioTests.operation("forceDelete", #"{"recordName":"a1"}"#))
 
-    /// The record a1 and so many that refer to it.
+    /// Creates the record `a1` and `count` records that refer to it.
     private static func fill(_ relay: TestRelay, _ count: Int) async throws {
         try await RecordScenarioTests.fill(relay, [1])
         let operations = (0..<count).map { child("c\($0)", of: "a1") }.joined(separator: ",")
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `beside others what goes along goes by the share of the container`() async throws {
-        // Nobody follows but this test, so that whoever waits is refused, however soon.
+        // Only the test reports what is followed, so a request that waits is refused, however soon.
         let turns = IntakeTurns(clock: ContinuousClock(), patience: .milliseconds(1))
         let other = ContainerKey(
             container: known("iCloud.com.example.Music"), environment: .development)

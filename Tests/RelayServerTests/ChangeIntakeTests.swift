@@ -7,7 +7,7 @@ import Testing
 @testable import ChangeSources
 @testable import RelayServer
 
-/// What is prepared ahead of changes, and what is done when they are taken.
+/// How changes are prepared before they are appended, and how a request is appended in parts.
 @Suite struct ChangeIntakeTests {
     private static let quiet = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// An intake into which another container writes, too.
+    /// Returns an intake that another container uses too.
     private static func intakeBesideOthers(
         _ store: RelayStore, _ clock: TestClock
     ) async throws -> (ChangeIntake, IntakeTurns) {
@@ -52,7 +52,8 @@ import Testing
             try await intake.take(
                 Self.keyed(40), from: source, of: Fixtures.container, at: Fixtures.moment)
         }
-        // Nobody follows: the first sixteen go in, and the next wait until patience ends.
+        // Nothing is followed: sixteen changes are appended, and the others wait until the time
+        // limit.
         let first = Task { try await post() }
         #expect(await Turns.yield { clock.sleeperCount == 1 })
         clock.advance(by: .seconds(2))
@@ -60,7 +61,7 @@ import Testing
         #expect(throttled.failure?.httpStatus == 429 && throttled.failure?.retryAfter == 1)
         #expect(throttled.applied == 16 && throttled.entries.count == 40)
         let appended = try await store.head()
-        // What is repeated goes on where it ended.
+        // The repeated request continues where the first one ended.
         turns.followed(upTo: appended)
         let second = Task { try await post() }
         #expect(await Turns.yield { clock.sleeperCount == 1 })
@@ -72,7 +73,7 @@ import Testing
         await store.close()
     }
 
-    /// A part ends at 16 MiB: the room of what it did not take is for the next one.
+    /// A part ends at 16 MiB, and the next part gets the share that it left.
     @Test func `beside others what a part did not take is not counted`() async throws {
         let store = try TemporaryStore(in: .memory).open()
         try await store.save(
@@ -100,7 +101,7 @@ import Testing
             try await intake.take(
                 batch, from: source, of: Fixtures.container, at: Fixtures.moment)
         }
-        // Nobody follows, and all of them are no more than may go in so.
+        // Nothing is followed, and the share is just enough for all of them.
         let isIn = try await Turns.yield { try await store.head().rawValue == 32 }
         #expect(isIn)
         clock.advance(by: .seconds(2))

@@ -9,7 +9,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What change sources post, from the verification to the log, and what was parked.
+/// What change sources post, from the verification to the log, and what is parked.
 @Suite struct ChangeScenarioTests {
     private static let sources = "containers/iCloud.com.example.Art/development/sources"
     private static let parked = "containers/iCloud.com.example.Art/development/changes/parked"
@@ -18,7 +18,7 @@ import Testing
         #"{"operation":"create","recordType":"Artwork","recordName":"a-1","after":{"artist":"#
         + #""artist-1"}}"#
 
-    /// Sets a source with a secret of the relay's own making; returns the secret.
+    /// Creates a source whose secret the relay makes; returns the secret.
     private static func signedSource(_ relay: TestRelay) async throws -> String {
         let made = try await relay.admin(.put, sources + "/app", #"{"preset":"belfry"}"#)
         #expect(made.status == 201, "\(made.text)")
@@ -145,7 +145,7 @@ import Testing
             let shown = try await relay.admin(.get, Self.sources + "/shop")
             #expect(shown.json.value(at: ["webhooks", "refused"]) == 1)
             #expect(shown.json.value(at: ["webhooks", "lastReason"]) == reason)
-            // Of a source that is none nothing is kept.
+            // Nothing is recorded for a source that does not exist.
             let none = try await relay.call(.get, Self.path + "/none")
             #expect(none.status == 405)
             let listed = try await relay.admin(
@@ -358,7 +358,7 @@ import Testing
             #expect(statuses(answer) == ["appended", "refused", "appended"])
             let reason: JSONValue = "1 of 3 changes is refused: [1].recordType: is required"
             #expect(answer["reason"] == reason)
-            // Whoever looks why has the list, and not the answer.
+            // The caller gets no reason; the operator finds it in the list of refused webhooks.
             let refused = try await relay.admin(
                 .get, "containers/iCloud.com.example.Art/development/refusedWebhooks")
             #expect(refused.json.value(at: ["refusals", "0", "reason"]) == reason)

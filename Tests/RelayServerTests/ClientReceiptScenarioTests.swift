@@ -10,7 +10,7 @@ import Testing
 
 /// `notifications/markDelivered` and `markOpened`: the trace of a push ends on the device.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ClientReceiptScenarioTests {
-    /// A push with what its client reads of it.
+    /// A push, with the fields that its client reads.
     struct Got {
         let apnsID: String
         let nid: String
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Runs `body` with the pushes that one change made for alice's phone and tablet and bob's.
+    /// Runs `body` with the pushes of one change to alice's phone and tablet and to bob's device.
     private static func with(
         _ body: @escaping @Sendable (RunningRelay, [String: Got]) async throws -> Void
     ) async throws {
@@ -55,7 +55,7 @@ import Testing
             "notifications/mark\(word)", body, as: user, in: database)
     }
 
-    /// The last steps that explain tells of a device, each with its outcome.
+    /// Returns the client's steps that explain reports for a device, each with its outcome.
     private static func steps(
         _ push: Got, as user: String = "alice", _ relay: RunningRelay
     ) async throws -> [String] {
@@ -101,11 +101,11 @@ import Testing
             #expect(first["notifications", "0", "openedAt"] != nil)
             #expect(
                 try await Self.steps(phone, relay) == ["delivered passed", "opened passed"])
-            // The other device said nothing.
+            // The other device has reported nothing.
             #expect(try await Self.steps(try #require(pushes["tablet"]), relay) == [])
             let shown = try await relay.client.administer("GET", "deliveries/\(phone.apnsID)")
             #expect(shown["openedAt"] == first["notifications", "0", "openedAt"])
-            // The container's own call has it, and another container's has not.
+            // The container's own call finds the delivery, and another container's does not.
             let other = "containers/iCloud.com.example.Other/production"
             try await relay.client.administer("PUT", other, ["topics": ["com.example.Art"]])
                 .expect(201)
@@ -169,7 +169,7 @@ import Testing
             let phone = try #require(pushes["phone"])
             let tablet = try #require(pushes["tablet"])
             #expect(phone.nid == tablet.nid)
-            // Looked for among the newest receipts, and found by its position.
+            // Without a position, the notification is searched among the newest receipts.
             let bare = try await Self.mark(
                 "Delivered", ["notificationIDs": [.string(phone.nid)], "deviceID": "phone"],
                 relay
@@ -187,7 +187,7 @@ import Testing
                 ], relay
             ).expect(200)
             #expect(placed["notifications", "1", "isOpened"] == true, "\(placed.text)")
-            // Who does not say on which device it was may mean any.
+            // A receipt without a device may be about any of the user's devices.
             #expect(
                 try await Self.steps(tablet, relay) == ["delivered noted", "opened noted"])
             #expect(

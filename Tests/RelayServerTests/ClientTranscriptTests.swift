@@ -8,8 +8,9 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What real clients were seen to send while they ran against a relay, and what they need: CloudKit
-/// JS 2.6.1 in Node, MistKit, requests-cloudkit and curl.
+/// Recorded requests of real clients, and the answers that they need.
+///
+/// The clients are CloudKit JS 2.6.1 in Node, MistKit, requests-cloudkit and curl.
 @Suite struct ClientTranscriptTests {
     private static let client = "62569e40-391d-45b0-9ebd-de4221967817"
     private static let page =
@@ -32,7 +33,7 @@ import Testing
                 headers: ["content-type": "text/plain"],
                 body: #"{"apnsEnvironment":"development","apnsToken":\#(token.text),"#
                     + #""clientId":"\#(Self.client)"}"#)
-            // It polls what the last answer says.
+            // The client polls the URL of the last answer.
             #expect(again["apnsToken"] == token)
             #expect(again["webcourierURL"] == made["webcourierURL"])
             #expect(again["webcourierURL"] != nil)
@@ -66,7 +67,7 @@ import Testing
         }
     }
 
-    /// The device from which the last change came.
+    /// Returns the device that made the last change.
     private static func lastOrigin(_ relay: TestRelay) async throws -> String? {
         var origin: String?
         for entry in try await relay.store.entries(after: .start, limit: 9) {
@@ -145,7 +146,7 @@ import Testing
 
     // MARK: Nobody
 
-    /// Operations in the public database, by nobody: one of them, and what becomes of it.
+    /// Operations of an anonymous client in the public database.
     @Test(arguments: ["create", "update", "replace", "forceUpdate", "forceReplace", "forceDelete"])
     func `a request that only lacks a user is refused as a whole`(kind: String) async throws {
         try await TestRelay.with { relay in
@@ -246,7 +247,7 @@ import Testing
 
     // MARK: Servers
 
-    /// The headers of a server-to-server request, as requests-cloudkit makes them.
+    /// Returns the headers of a server-to-server request as requests-cloudkit makes them.
     private static func signed(
         _ target: String, _ body: String, _ key: P256.Signing.PrivateKey
     ) throws -> [String: String] {
@@ -256,7 +257,7 @@ import Testing
         return SignatureVectors.headers(Base64.encode(Array(signature)), keyID: "own")
     }
 
-    /// A key of the container that signs its requests.
+    /// Creates a server-to-server key of the container.
     private static func serverKey(of relay: TestRelay) async throws -> P256.Signing.PrivateKey {
         let key = P256.Signing.PrivateKey()
         try await relay.store.save(

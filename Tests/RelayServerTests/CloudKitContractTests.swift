@@ -5,8 +5,10 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// What CloudKit's own and third-party clients send, and what they must get (CloudKit Web Services
-/// Reference; CloudKit JS; requests-cloudkit; OpenCloudKit; MistKit).
+/// What CloudKit's own and third-party clients send, and what they must get.
+///
+/// Sources are the CloudKit Web Services Reference, CloudKit JS, requests-cloudkit, OpenCloudKit
+/// and MistKit.
 @Suite struct CloudKitContractTests {
     private static let path = TestRelay.path
     private static let token = "ckAPIToken=\(TestRelay.apiToken)"
@@ -187,7 +189,7 @@ import Testing
         }
     }
 
-    /// They are read a few at a time.
+    /// The relay reads them a few at a time.
     @Test func `all that refer to a record by DELETE_SELF go with it, and theirs`() async throws {
         @Sendable func child(_ name: String, of parent: String) -> String {
             RecordScenarioTests.operation(
@@ -231,7 +233,7 @@ import Testing
             try await RecordScenarioTests.fill(relay, [1])
             let many = try await relay.post("records/modify", links((0...1000).map { "n\($0)" }))
             #expect(many.text.contains("at most 1000 references"), "\(many.text)")
-            // Each target is looked for once.
+            // Each target is looked up once.
             let same = Array(repeating: "a1", count: 5000)
             let held = try await relay.post("records/modify", links(same))
             #expect(held.json.value(at: ["records", "0", "recordName"]) == "l", "\(held.text)")

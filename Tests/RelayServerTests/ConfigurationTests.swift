@@ -59,7 +59,7 @@ import Testing
         #expect(configuration.queries == QueryAdmission.Settings())
         var store = StoreSettings()
         for quota in Quota.allCases { store.quotas[quota] = quota.standard }
-        // A store that is missing is not made unasked; only tests and tools do that.
+        // The relay does not create a missing store unless it is told to; only tests and tools do.
         store.creation = .never
         #expect(configuration.store == store)
     }
@@ -82,7 +82,9 @@ import Testing
         }
     }
 
-    /// Without an origin any page may connect: two variables that are not set must not mean that.
+    /// Without allowed origins any page may connect.
+    ///
+    /// Two unset variables must not have that effect.
     @Test(arguments: [
         ("--live-allowed-origins", ","), ("--http-trusted-proxies", " , "),
         ("--limits-denied-record-types", ","), ("--rates-containers", ",,"),
@@ -156,7 +158,8 @@ import Testing
         #expect(found == wanted)
     }
 
-    /// The reader of the command line takes a comma for the end of a value, and would say nothing.
+    /// The command line's parser treats a comma as the end of a value, and would drop the rest
+    /// silently.
     @Test func `what is given is taken or refused, and never passed over`() async throws {
         let hosts = "postgresql://belfry@a.example,b.example:5433/relay"
         for (flag, value) in [("--storage-url", hosts), ("--storage-path", "a, b.sqlite,")] {
@@ -274,7 +277,7 @@ import Testing
         try pipe.fileHandleForWriting.close()
         let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
         #expect(try await decode(["--config", path]).http.port == 4711)
-        // Until here it is open.
+        // The descriptor must stay open until here.
         try pipe.fileHandleForReading.close()
         let endless = try await problems(["--config", "/dev/zero"])
         #expect(endless == ["the file /dev/zero cannot be read: File too large"])
@@ -287,7 +290,7 @@ import Testing
         try pipe.fileHandleForWriting.close()
         let path = "/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)"
         #expect(try await problems(["--secrets-key-file", path]).isEmpty)
-        // Until here it is open.
+        // The descriptor must stay open until here.
         try pipe.fileHandleForReading.close()
         let endless = try await problems(["--secrets-key-file", "/dev/zero"])
         #expect(

@@ -3,7 +3,8 @@ import Testing
 
 @testable import RelayServer
 
-/// Who may come in, how fast they must be, and who they are: the decisions alone.
+/// The decisions about connections: which are accepted, how fast they must be, and whose address
+/// they have.
 @Suite struct ConnectionCountsTests {
     private static func address(_ text: String) throws -> ClientAddress {
         try #require(ClientAddress(text: text))
@@ -73,11 +74,11 @@ import Testing
         }
         #expect(try client("1.1.1.1", "2.2.2.2") == Self.address("1.1.1.1"))
         #expect(try client("10.0.0.1", "2.2.2.2") == Self.address("2.2.2.2"))
-        // What the client wrote itself stands before what the proxy added.
+        // What the client itself wrote comes before what the proxy appends.
         #expect(try client("10.0.0.1", "9.9.9.9, 2.2.2.2") == Self.address("2.2.2.2"))
         #expect(try client("10.0.0.1", "9.9.9.9, 2.2.2.2, 10.0.0.2") == Self.address("2.2.2.2"))
         #expect(try client("10.0.0.1", "9.9.9.9", "2.2.2.2") == Self.address("2.2.2.2"))
-        // U+0600 makes one letter of itself and the comma that the proxy writes behind it.
+        // U+0600 and the comma that the proxy writes after it are one `Character`.
         for mark in ["\u{600}", "9.9.9.9\u{600}", "9.9.9.9\u{110BD}"] {
             #expect(try client("10.0.0.1", "\(mark), 2.2.2.2") == Self.address("2.2.2.2"))
             #expect(try client("10.0.0.1", mark, "2.2.2.2") == Self.address("2.2.2.2"))
@@ -111,12 +112,12 @@ import Testing
             #expect(!book.waits(from: one, at: .zero))
             #expect(book.arrive(from: one) == .refused(.address))
         }
-        // The next would be dropped.
+        // The next connection would be dropped.
         #expect(book.waits(from: one, at: .zero))
         #expect(book.arrive(from: one) == .dropped(.address))
         #expect(!book.waits(from: try Self.address("10.0.0.2"), at: .zero))
         #expect(book.arrive(from: try Self.address("10.0.0.2")) == .served)
-        // A proxy's connections are not counted by its address.
+        // Connections of a trusted proxy are not counted for its address.
         #expect(book.arrive(from: nil) == .served)
         book.leave(.served, from: one, asked: true, at: .zero)
         #expect(book.arrive(from: one) == .served)
@@ -137,7 +138,8 @@ import Testing
             gone.append(next)
         }
         #expect(gone == [3, 4, 1, 2])
-        // Of its own an address gives way whoever has waited longer.
+        // Within one address, its own connections give way, even if another address has waited
+        // longer.
         idle.add(5, from: one, asked: false)
         idle.add(6, from: crowd, asked: true)
         #expect(idle.next(for: .address, from: crowd) == 6)
@@ -152,13 +154,13 @@ import Testing
             book.leave(.served, from: one, asked: false, at: .zero)
         }
         #expect(book.waits(from: one, at: .zero) && !book.waits(from: two, at: .zero))
-        // A proxy brings those of many.
+        // A proxy's connections belong to many clients.
         for _ in 0..<1000 {
             #expect(!book.waits(from: nil, at: .zero))
             #expect(book.arrive(from: nil) == .served)
             book.leave(.served, from: nil, asked: false, at: .zero)
         }
-        // Whatever was tried meanwhile, after a second some need not wait.
+        // Whatever was tried meanwhile, after a second some connections need not wait.
         let later = Duration.seconds(1)
         for _ in 0..<128 {
             #expect(!book.waits(from: one, at: later))
@@ -269,7 +271,7 @@ import Testing
         pace.head(at: .zero)
         pace.body(4_000_000, at: .seconds(1))
         #expect(pace.deadline?.moment == .seconds(31))
-        // Twice as fast as asked: for as long as it takes.
+        // Twice the required rate, for as long as it takes.
         pace = Self.pace()
         pace.head(at: .zero)
         for second in 1...300 {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayServer
 
-/// The calls that the console's pages make besides everybody's.
+/// The calls that only the console's pages make.
 @Suite(.timeLimit(.minutes(15))) struct ConsoleCallTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import RelayServer
 
-/// The console's files, and who is signed in there.
+/// The console's files and its sessions.
 @Suite struct ConsoleScenarioTests {
     /// A clock that tests move.
     final class Moment: Sendable {
@@ -25,7 +25,7 @@ import Testing
 
     private static let host = "localhost:8081"
 
-    /// A call with a session's cookie, as the console's page makes it.
+    /// Makes a call with a session's cookie, as the console's page does.
     private static func call(
         _ relay: TestRelay, _ method: HTTPRequest.Method, _ path: String, _ cookie: String,
         adding headers: [String: String] = ["X-Belfry-Console": "1"]
@@ -35,7 +35,7 @@ import Testing
             body: method == .get ? nil : "{}")
     }
 
-    /// Signs in; returns the cookie as a browser sends it back.
+    /// Signs in, and returns the cookie as a browser sends it back.
     private static func signIn(
         _ relay: TestRelay, _ token: String = TestRelay.adminToken
     ) async throws -> String {
@@ -58,7 +58,7 @@ import Testing
             let bytes = try Data(contentsOf: folder.appending(path: file.name))
             #expect(Array(bytes) == file.bytes, "\(file.name)")
         }
-        // What a browser loads of them is less than half: GzipFileTests.
+        // Compressed, a browser loads less than half of it; see `GzipFileTests`.
         #expect(ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count } <= 240_000)
     }
 
@@ -260,7 +260,7 @@ import Testing
             #expect(wrong.headers[.setCookie] == nil)
             let none = try await relay.call(.post, "/admin/1/session")
             #expect(none["reason"] == "admin token: Authorization: Bearer is missing")
-            // A session begins no other one.
+            // A session cannot start another session.
             let cookie = try await Self.signIn(relay)
             #expect(try await Self.call(relay, .post, "session", cookie).status == 401)
         }
@@ -370,13 +370,13 @@ import Testing
             #expect(made.status == 201, "\(made.text)")
             guard case .string(let code)? = made["code"] else { return }
             #expect(made["path"] == .string("/console/#code=\(code)"))
-            // It is good for nothing else.
+            // The code is good for nothing else.
             let other = try await relay.call(
                 .get, "/admin/1/overview", headers: ["Authorization": "Bearer \(code)"])
             #expect(other.status == 401)
             let cookie = try await Self.signIn(relay, code)
             #expect(try await Self.call(relay, .get, "session", cookie)["access"] == "read")
-            // A session makes none, which would outlive it.
+            // A session cannot create a code, which would outlive it.
             let more = try await Self.call(relay, .post, "session/codes", cookie)
             #expect(more.status == 403, "\(more.text)")
             let again = try await relay.call(

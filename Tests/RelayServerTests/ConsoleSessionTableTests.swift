@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Who is signed in: the decisions alone.
+/// The decisions about console sessions.
 @Suite struct ConsoleSessionTableTests {
     private static let start = Timestamp(seconds: 1_000_000)
 

@@ -5,7 +5,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What predicates cost, as those who save and those who operate see it.
+/// The cost of predicates, as users who save them and operators see it.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct CostScenarioTests {
     private static func create(_ id: String, _ predicate: String) -> String {
         create(id, condition: ["predicate": .string(predicate)])
@@ -44,7 +44,7 @@ import Testing
                 return
             }
             #expect(whole["comparisonsPerChange"] == .number(1))
-            // A client may send back what it got.
+            // A client may send back what it received.
             var again = found
             again["subscriptionID"] = "c"
             again["zoneID"] = ["zoneName": "notes"]
@@ -114,7 +114,7 @@ import Testing
                     try await save("NOT price > \(number)", "q\(number)", as: "bob", relay))
             }
             #expect(answers["alice"]?.filter { $0 == "saved" }.count == 4, "\(answers)")
-            // Bob's first four are Alice's too, and so cost nothing more but his own share.
+            // Bob's first four conditions equal Alice's, so they only count for his own share.
             #expect(answers["bob"]?.filter { $0 == "saved" }.count == 4, "\(answers)")
             #expect(answers["alice"]?.last == "limits.userCost", "\(answers)")
             let index = try await relay.client.administer(
@@ -144,7 +144,7 @@ import Testing
                 return bounds.first { answer.text.contains($0) } ?? "saved"
             }
             let heavy = "NOT price > 3 AND NOT year > 4 AND NOT size > 5"
-            // Clients save all that they have at each start.
+            // Clients save all their subscriptions at each start.
             var said = [try await save(heavy, "a", as: "alice", relay)]
             said.append(try await save(heavy, "a", as: "alice", relay))
             let other = heavy.replacing("5", with: "6")
@@ -159,22 +159,24 @@ import Testing
             for number in 0..<2 {
                 said.append(try await save("NOT x > \(number)", "b\(number)", as: "bob", relay))
             }
-            // An equal one counts once for all; another one is one too many.
+            // An equal condition counts once for all users. Another one exceeds the bound.
             said.append(try await save(heavy, "c", as: "carol", relay))
             said.append(try await save("NOT z > 1", "d", as: "carol", relay))
             #expect(said == ["saved", "saved", "saved", "limits.recordTypeCost"])
-            // What others have too is not freed.
+            // Editing a condition that others have too frees nothing.
             said = [try await update("a", other, as: "alice")]
             said.append(try await update("a", heavy, as: "alice"))
             #expect(said == ["limits.recordTypeCost", "saved"])
         }
     }
 
-    /// Whoever has that value pays for all that stand under it, whatever they were before.
+    /// A change with that value costs as much as all the conditions under it, whatever they
+    /// replaced.
     @Test func `what is saved in the place of a heavier one joins no crowd that is full`()
         async throws
     {
-        // Sixteen of Bob's are weighed where many stand already, at two comparisons each.
+        // Sixteen of Bob's conditions are counted with two comparisons each, since many are under
+        // that value already.
         let settings = ["--limits-user-cost", "33", "--limits-record-type-cost", "80"]
         try await RunningRelay.with(settings) { relay in
             func modify(
@@ -195,7 +197,8 @@ import Testing
             let one = "artist = 'x' AND NOT price > 500"
             #expect(try await modify("create", [(id: "b", text: one)], as: "alice") == "crowd")
             #expect(try await modify("update", [(id: "a", text: one)], as: "alice") == "crowd")
-            // Who stands there edits what is there, as long as it gets no dearer.
+            // The owner of a condition under that value may edit it, as long as it does not become
+            // more expensive.
             for id in ["q5", "q79"] {
                 let other = "artist = 'x' AND NOT price > 90\(id.dropFirst())"
                 let edited = try await modify("update", [(id: id, text: other)], as: "bob")
@@ -205,7 +208,7 @@ import Testing
             let refused = try await modify("update", [(id: "q79", text: dearer)], as: "bob")
             #expect(refused.contains("limits.userCost"), "\(refused)")
             #expect(try await modify("create", [(id: "b", text: one)], as: "alice") == "crowd")
-            // An equal one is not verified once more.
+            // An equal condition is not evaluated once more.
             let equal = try await modify("update", [(id: "a", text: crowd[7].text)], as: "alice")
             #expect(!equal.contains("serverErrorCode"), "\(equal)")
         }
@@ -260,7 +263,8 @@ import Testing
             "--limits-condition-megabytes-per-container", "2",
         ]
         try await RunningRelay.with(settings) { relay in
-            // Found by a value, so that it costs other changes nothing; some 0.8 MB in memory.
+            // The condition is found by a value, so other changes do not pay for it; it takes about
+            // 0.8 MB of memory.
             func heavy(_ name: String) -> String {
                 let parts = (0..<400).map { "title LIKE[c] '\(name)\($0)'" }
                 return "artist = 'artist \(name)' AND (" + parts.joined(separator: " OR ") + ")"
@@ -270,11 +274,11 @@ import Testing
             )
             #expect(try await save(heavy("a"), "a", as: "alice", relay) == "saved")
             #expect(try await save(heavy("b"), "b", as: "alice", relay) == user)
-            // Others are not told, nor are ordinary conditions.
+            // The bound does not affect other users, nor ordinary conditions.
             #expect(try await save(heavy("c"), "c", as: "bob", relay) == "saved")
             #expect(try await save("artist = 'x'", "d", as: "alice", relay) == "saved")
             #expect(try await save(heavy("e"), "e", as: "carol", relay) == all)
-            // Queries of connected clients take from the same.
+            // Queries of connected clients share the same bound.
             let page = try await LiveScenarioTests.open(relay)
             try await page.send([
                 "type": "set", "version": 1,
@@ -291,7 +295,7 @@ import Testing
                 if state.contains(user) || frame["state"] == "complete" { break }
             }
             #expect(state.contains(user), "\(state)")
-            // What is deleted is free again.
+            // Deleting a subscription frees its memory.
             let operation: JSONValue = [
                 "operationType": "delete", "subscription": ["subscriptionID": "a"],
             ]
@@ -304,7 +308,7 @@ import Testing
         }
     }
 
-    /// Conditions that no value finds, saved by one request.
+    /// Returns a request that saves conditions that no value finds.
     private func request(_ kind: String, _ conditions: [(id: String, text: String)]) -> JSONValue {
         let operations = conditions.map { condition -> JSONValue in
             [
@@ -319,7 +323,9 @@ import Testing
         return ["operations": .array(operations)]
     }
 
-    /// How many of the subscriptions of an answer are saved; the others are to be over a bound.
+    /// Returns how many subscriptions of an answer were saved.
+    ///
+    /// The others must have exceeded a bound.
     private func saved(_ answer: JSONValue?) -> Int {
         guard case .array(let entries)? = answer else { return -1 }
         return entries.count { entry in
@@ -333,7 +339,7 @@ import Testing
     @Test func `what is being saved at the same time is weighed together`() async throws {
         var limits = RequestLimits()
         limits.costs.perUser = 4
-        // Nobody follows here: all that is saved stays under way.
+        // Nothing is followed here, so everything that is saved stays in progress.
         try await TestRelay.with(limits: limits) { relay in
             func save(_ numbers: Range<Int>, as user: String) async throws -> Int {
                 let conditions = numbers.map { (id: "q\($0)", text: "NOT price > \($0)") }
@@ -343,7 +349,7 @@ import Testing
             }
             let many = try await save(0..<8, as: "_alice")
             let another = try await save(8..<9, as: "_alice")
-            // The same once more is nothing more, and somebody else's is theirs.
+            // The same conditions again add nothing, and another user's count for that user.
             let same = try await save(0..<4, as: "_alice")
             let others = try await save(0..<8, as: "_bob")
             #expect([many, another, same, others] == [4, 0, 4, 4])
@@ -377,12 +383,13 @@ import Testing
                         == "saved")
             }
             let page = try await LiveScenarioTests.open(relay)
-            // A set is taken whole or not at all, and its queries are weighed one beside the other.
+            // A set is accepted completely or not at all, and its queries are counted together.
             #expect(try await declare(1, 10..<13, on: page) == "limits.userCost")
             #expect(try await declare(1, 10..<12, on: page) == "complete")
             #expect(try await declare(2, 10..<12, on: page) == "complete")
             #expect(try await save("NOT price > 2", "q2", as: "alice", relay) == "limits.userCost")
-            // The same over another connection is the same group; others take the places of those.
+            // The same query over another connection is the same group. Other queries are counted
+            // in addition.
             let tab = try await LiveScenarioTests.open(relay)
             #expect(try await declare(1, 10..<12, on: tab) == "complete")
             #expect(try await declare(3, 20..<22, on: page) == "limits.userCost")
@@ -390,14 +397,14 @@ import Testing
             #expect(try await declare(2, 10..<11, on: tab) == "complete")
             #expect(try await declare(4, 20..<22, on: page) == "limits.userCost")
             #expect(try await declare(4, 10..<12, on: page) == "complete")
-            // Another user has an account of another kind, and the record type is everybody's.
+            // Another user has a bound of their own, but the record type's bound is shared.
             let bob = try await LiveScenarioTests.open(relay, as: "bob")
             #expect(try await declare(1, 30..<33, on: bob) == "limits.recordTypeCost")
             #expect(try await declare(1, 30..<32, on: bob) == "complete")
             #expect(
                 try await save("NOT price > 9", "q9", as: "carol", relay)
                     == "limits.recordTypeCost")
-            // Who goes takes along what they were charged.
+            // The queries of a closed connection no longer count.
             try await bob.close()
             #expect(
                 try await Turns.yield {
@@ -406,7 +413,7 @@ import Testing
         }
     }
 
-    /// Declares queries of changes that no value finds; says what became of the set.
+    /// Declares queries of changes that no value finds, and returns what became of the set.
     private func declare(
         _ version: Int64, _ numbers: Range<Int>, on page: LiveConnection
     ) async throws -> String {
@@ -430,7 +437,7 @@ import Testing
         return "closed"
     }
 
-    /// What is found by a value does not count, in whatever dialect it is written.
+    /// A condition that is found by a value does not count, in whatever dialect it is written.
     @Test func `the bound of a user is for conditions that no value finds, in every dialect`()
         async throws
     {
@@ -463,7 +470,7 @@ import Testing
         }
     }
 
-    /// Saves and waits until the follower has it; says what became of it.
+    /// Saves a subscription, waits until the follower has it, and returns the outcome.
     private func save(
         _ predicate: String, _ id: String, as user: String, _ relay: RunningRelay
     ) async throws -> String {

@@ -6,7 +6,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// How polls wait, on a clock that a test moves and a real store.
+/// How polls wait, with a clock that the test moves and a real store.
 @Suite struct CourierPollsTests {
     private struct Bench {
         let store: RelayStore
@@ -31,7 +31,7 @@ import Testing
             return device
         }
 
-        /// Queues notifications with these numbers as their payloads, and rings.
+        /// Queues notifications with these numbers as payloads, and wakes the polls.
         func queue(_ numbers: ClosedRange<UInt64>) async throws {
             for number in numbers {
                 _ = try await store.queue(
@@ -148,7 +148,7 @@ import Testing
         }
         let crowd = CourierParty(container: 1, user: 1)
         let polls = await bench.polls(4, for: crowd)
-        // Another container first, and then another user of the crowd's.
+        // First a poll of another container, and then one of another user in the crowd's container.
         let other = bench.poll(for: CourierParty(container: 2, user: 2))
         #expect(try await polls[0].value == nil)
         let neighbour = bench.poll(for: CourierParty(container: 1, user: 3))

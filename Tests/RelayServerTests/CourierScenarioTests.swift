@@ -34,7 +34,8 @@ import Testing
             let devices = try await relay.store.devices(
                 of: TestRelay.container, owner: nil, limit: 9)
             #expect(devices.map(\.device.gateway) == [.courier])
-            // Who reads the store can neither fetch nor register.
+            // A reader of the store can neither fetch notifications nor register the device with
+            // what it holds.
             #expect(
                 devices.map(\.device.token.rawValue) == [Secrets.verifier(of: String(secret))])
             #expect(devices.map(\.device.id.rawValue) == ["tab"])
@@ -91,7 +92,7 @@ import Testing
         }
     }
 
-    /// Operators see the device's token, and may be users of another container.
+    /// Operators see a courier's device token, and may be users of another container.
     @Test func `who sees a courier's device token cannot take it over`() async throws {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay)
@@ -136,7 +137,7 @@ import Testing
             #expect(ids.first?.rawValue == "page")
             #expect(Set(ids).count == 3)
             #expect(ids.allSatisfy { $0.isOfSameClient(as: known("page")) })
-            // The client goes as one.
+            // Unregistering the client removes all its devices.
             let gone = try await relay.call(
                 .post, "\(Self.device)/unregister\(Self.plain)", body: #"{"clientId":"page"}"#)
             #expect(gone["deviceID"] == "page", "\(gone.text)")
@@ -247,7 +248,7 @@ import Testing
             let path = url.replacing("https://relay.example", with: "")
             let poll = try await relay.call(.get, path)
             #expect(poll.status == 403)
-            // Its token is not taken for a gateway's.
+            // A courier's token is not accepted as a token of APNs.
             let again = try await relay.call(
                 .post, "\(Self.device)/register\(Self.plain)",
                 body: #"{"apnsEnvironment":"production","apnsToken":""#

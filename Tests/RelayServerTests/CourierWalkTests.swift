@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// The web courier and the history, seen from outside: a webhook in, a held GET answered.
+/// The web courier and the inbox from outside: a webhook comes in, and a held GET is answered.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct CourierWalkTests {
     /// A page of alice's that has created a token.
     private struct Page {
@@ -24,7 +24,7 @@ import Testing
                 token: try #require(reply["apnsToken"]))
         }
 
-        /// One poll: the record, or the kind of notification.
+        /// Polls once, and returns the record or the kind of the notification.
         func poll() async throws -> String {
             let reply = try await relay.client.call("GET", path).expect(200)
             guard case .object(let ck)? = reply["ck"] else { return "nothing" }
@@ -50,7 +50,7 @@ import Testing
                 ])
             #expect(reply["ck", "cid"] == "iCloud.com.example.Art")
             #expect(reply["ck", "ckuserid"] == "alice")
-            // The phone and the tablet have theirs by APNs, as ever.
+            // The phone and the tablet still get theirs from APNs.
             let arrivals = try await relay.arrivals()
             #expect(arrivals == ["phone: qry q created a1", "tablet: qry q created a1"])
         }
@@ -80,7 +80,8 @@ import Testing
         }
     }
 
-    /// Pages are closed all the time: who is told of answers with 5xx is not to be told of them.
+    /// Pages close all the time, so an operator who is alerted about 5xx answers must not see
+    /// these.
     @Test func `a poll whose client has gone is no fault of the relay's`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Page.open(relay)
@@ -147,7 +148,7 @@ import Testing
                 "PATCH", relay.container.path, ["keepsInbox": true]
             ).expect(200)
             try await relay.container.save(.query("q"))
-            // carol has a subscription and no device at all.
+            // carol has a subscription, but no device.
             try await relay.container.save(.query("c"), as: "carol")
             for name in ["a1", "a2", "a3"] {
                 try await relay.container.post(.change("create", name))

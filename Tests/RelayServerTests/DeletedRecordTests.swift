@@ -6,7 +6,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Marks of deleted records, and the tokens that outlive them.
+/// Tombstones of deleted records, and the tokens that are older than their removal.
 @Suite struct DeletedRecordTests {
     private static func days(_ count: Int64) -> Timestamp {
         TestRelay.now.advanced(by: .seconds(count * 86_400))
@@ -60,7 +60,8 @@ import Testing
             try await RecordScenarioTests.fill(relay, [1, 2, 3, 4])
             _ = try await relay.post("records/modify", Self.delete("a4"))
             #expect(try await relay.store.prune(Retention(), at: Self.days(91)).marks == 1)
-            // The mark that went stands behind all that is there: each page's token is older.
+            // The removed tombstone has a higher position than all that is left, so each page's
+            // token is older than it.
             var names: [String] = []
             var token: JSONValue?
             for _ in 1...3 {
@@ -74,12 +75,12 @@ import Testing
             #expect(names == ["a1", "a2", "a3"])
             let nothing = try await Self.changes(relay, since: token)
             #expect(nothing["records"] == [], "\(nothing.text)")
-            // The zone's own token is as good.
+            // The zone's own token works too.
             let zones = try await relay.post("zones/list", "{}")
             let listed = try await Self.changes(
                 relay, since: zones.json.value(at: ["zones", "0", "syncToken"]))
             #expect(listed["records"] == [], "\(listed.text)")
-            // What goes from now on ends it.
+            // The next tombstone that is removed does expire the token.
             _ = try await relay.post("records/modify", Self.delete("a1"))
             #expect(try await relay.store.prune(Retention(), at: Self.days(182)).marks == 1)
             let expired = try await Self.changes(relay, since: token)
@@ -102,7 +103,8 @@ import Testing
                 schema.recordTypes[known("Artwork")]?.isKept = isKept
                 try await relay.store.replaceSchema(
                     of: TestRelay.container, with: schema, at: TestRelay.now)
-                // Nobody would ask for the records of a zone of which nothing is told.
+                // The list of changed zones must contain the zone, or clients would not ask for its
+                // records.
                 let zones = try await changedZones(ofZones)
                 #expect(zones.text.contains("_defaultZone"), "\(zones.text)")
                 let expired = try await Self.changes(relay, since: before)
@@ -158,7 +160,7 @@ import Testing
             #expect(try await relay.store.prune(Retention(), at: Self.days(89)).marks == 0)
             #expect(try await changes(before).text.contains(#""deleted":true"#))
 
-            // The record's mark, and the zone's.
+            // The tombstones of the record and of the zone are removed.
             #expect(try await relay.store.prune(Retention(), at: Self.days(91)).marks == 2)
             #expect(try await zones() == count - 1)
             let expired = try await changes(before)
@@ -166,7 +168,8 @@ import Testing
             #expect(try await changes(after)["zones"] == [])
             #expect(try await !changes(nil).text.contains("old"))
 
-            // No number is given twice, and the zone that comes again is not the one that was.
+            // Edit numbers are not reused, and the zone that is created again is not the former
+            // one.
             try await modify("create", "old")
             #expect(try await changes(after).text.contains("old"))
             let stale = try await records(ofZone)

@@ -7,14 +7,15 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Conditions that look right: what they mean is made to work, and what can never fire is refused.
+/// Conditions that look right either work as they are meant, or are refused because they can never
+/// fire.
 @Suite struct DialectScenarioTests {
     private static let schema = """
         DEFINE SCHEMA
         RECORD TYPE Artwork (title STRING QUERYABLE, year INT64, artist REFERENCE QUERYABLE);
         """
 
-    /// Saves a subscription with `query` beside its record type; answers its entry.
+    /// Saves a subscription with `query` beside its record type, and returns its entry.
     private static func save(
         _ relay: TestRelay, _ query: String, type: String = "Artwork",
         firesOn: String = #"["create","update","delete"]"#
@@ -143,7 +144,7 @@ import Testing
             let schema: JSONValue = ["recordTypes": [type]]
             let defined = try await relay.admin(.put, path, schema.text)
             #expect(defined.status == 200, "\(defined.text)")
-            // CloudKit's text has no word for it, and takes nothing away.
+            // CloudKit's schema language cannot express this, so an import leaves it unchanged.
             let text = "DEFINE SCHEMA RECORD TYPE Order (n INT64 QUERYABLE, store INT64 QUERYABLE);"
             let imported = try await relay.admin(
                 .put, path, JSONValue.object(["text": .string(text)]).text)

@@ -9,7 +9,7 @@ import StorageSQLite
 import Synchronization
 import Testing
 
-/// What stands still, or fires no more, is shown to whoever operates the relay.
+/// The operator sees subscriptions that are disabled and a follower that does not advance.
 @Suite struct DisabledListTests {
     private static let path = "containers/iCloud.com.example.Art/development/subscriptions"
 
@@ -25,8 +25,9 @@ import Testing
         #expect(saved.status == 200 && !saved.text.contains("serverErrorCode"), "\(saved.text)")
     }
 
-    /// The IDs of a page, with an exclamation mark after those that are disabled, and where the
-    /// next begins.
+    /// Returns the IDs of a page and where the next one begins.
+    ///
+    /// Disabled subscriptions have an exclamation mark after their ID.
     private static func page(
         _ relay: TestRelay, _ query: String
     ) async throws -> (ids: [String], after: String?, before: String?) {
@@ -69,7 +70,7 @@ import Testing
             #expect(try await Self.page(relay, "?state=disabled").ids == ["s3!", "s1!"])
             #expect(try await Self.page(relay, "?state=active").ids == ["s4", "s2", "s0"])
             #expect(try await Self.page(relay, "?recordType=Poem").ids == [])
-            // Every size of pages leads through all of them, once and in order.
+            // Pages of every size lead through all subscriptions, once and in order.
             for limit in 1...6 {
                 var all: [String] = []
                 var after: String? = "0"
@@ -92,7 +93,7 @@ import Testing
                 }
                 #expect(all == ["s4", "s3!", "s2", "s1!", "s0"], "\(limit)")
             }
-            // Their owner looks them up in whatever order.
+            // Their owner may look them up in any order.
             let found = try await relay.post(
                 "subscriptions/lookup", #"{"subscriptions":["s3","s0","s1","none"]}"#)
             let entries = try #require(found["subscriptions"])
@@ -123,14 +124,14 @@ import Testing
             #expect(
                 still["reasons"] == ["follower": "stuck at position 7 for 9 s"],
                 "\(still.text)")
-            // Alive it is all the while.
+            // The liveness check succeeds all the while.
             #expect(try await relay.call(.get, "/healthz").status == 200)
             pulse.rest()
             #expect(try await relay.call(.get, "/readyz").status == 200)
         }
     }
 
-    /// A clock that goes when it is told.
+    /// A clock that the test moves.
     private final class Elapsed: Sendable {
         private let value = Mutex(Duration.zero)
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What becomes of errors on the wire.
+/// How errors are mapped to HTTP answers.
 @Suite struct ErrorMappingTests {
     static let refusals: [(error: StorageError, status: Int, bound: String)] = [
         (.overloaded("50 changes are waiting to be written"), 429, "waiting"),
@@ -13,7 +13,8 @@ import Testing
         (.bounded(.share, reason: "more than its share"), 429, "share"),
     ]
 
-    /// As the metric does that counts them (docs/guarantees.md, promise 12).
+    /// The name of the bound is that of the metric that counts refusals (docs/guarantees.md,
+    /// promise 12).
     @Test(arguments: refusals)
     func `a refusal beyond a bound names it, and says when to come again`(
         error: StorageError, status: Int, bound: String

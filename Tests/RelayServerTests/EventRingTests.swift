@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What listeners are kept, without a relay.
+/// The ring of events that is kept for listeners, without a relay.
 @Suite struct EventRingTests {
     private static func event(
         _ kind: WalkEvent.Kind = .push, at position: UInt64, bytes: Int = 0

@@ -7,7 +7,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What bounds questions: their time, their places, and the caller who goes.
+/// The bounds of explain: time, simultaneous questions, and callers that disconnect.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainBoundsTests {
     private typealias Scenario = ExplainScenarioTests
 

@@ -4,7 +4,8 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What `subscriptions/explain` says of devices, and of what came between a change and its push.
+/// What `subscriptions/explain` reports about devices, and about what intervened between a change
+/// and its push.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainPushTests {
     private typealias Scenario = ExplainScenarioTests
 
@@ -32,7 +33,7 @@ import Testing
             #expect(sentence.contains("Its token was forgotten at position"), "\(sentence)")
             #expect(sentence.contains("answered 410 Unregistered to the delivery"), "\(sentence)")
             #expect(sentence.contains("of the change at \(first)."), "\(sentence)")
-            // Registered anew, it hears of nothing that was before.
+            // A new registration gets nothing for earlier changes.
             try await relay.container.register(tablet)
             let early = try await Self.tablet(second, relay)
             #expect(early?.value(at: ["step"]) == "registered", "\(early?.text ?? "")")
@@ -109,7 +110,7 @@ import Testing
                     == .string(
                         "Did not fire: the change was stale: a newer version of the record had "
                             + "been applied before it."), "\(old.text)")
-            // What is hidden takes no place of what is not.
+            // Hidden changes do not count towards the limit of the list.
             let record = try await Scenario.ask(
                 [
                     "recordType": "Artwork", "recordName": "a1", "subscriptionID": "s1",

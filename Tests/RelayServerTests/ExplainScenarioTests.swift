@@ -8,9 +8,9 @@ import Testing
 
 @testable import RelayServer
 
-/// `subscriptions/explain` and its administrative twin, as whoever asks sees them.
+/// `subscriptions/explain` and its administrative counterpart, as callers see them.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainScenarioTests {
-    /// One subscription of alice, one change, and what is said of it.
+    /// One subscription of alice's, one change, and the sentence that explains it.
     struct Sentence: Sendable, CustomTestStringConvertible {
         var testDescription: String { sentence }
         var subscription: JSONValue
@@ -40,7 +40,7 @@ import Testing
             adding: before.map { ["before": ["price": .integer($0)]] } ?? [:])
     }
 
-    /// An update whose earlier record is known in part, and not in what the condition reads.
+    /// An update whose former record is known in part, without the field that the condition reads.
     private static let partlyKnown = JSONValue.change(
         "update", "a1", ["price": 50],
         adding: ["before": ["x": 2], "beforeCompleteness": "partial"])
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    /// Posts a change; returns its position.
+    /// Posts a change and returns its position.
     static func post(_ change: JSONValue, _ relay: RunningRelay) async throws -> String {
         let reply = try await relay.container.post(change)
         guard case .string(let position)? = reply["results", "0", "position"] else {
@@ -193,7 +193,7 @@ import Testing
                 #expect(
                     answer["explanations", "0", "devices", "0", "payload"] == push.json,
                     "\(answer.text)")
-                // Nobody else is told of it.
+                // Other users do not learn of it.
                 let other = try await Self.ask(question, relay, as: "bob")
                 #expect(other.status == 404, "\(other.text)")
             }
@@ -382,7 +382,7 @@ import Testing
                 ["position": .string(position), "subscriptionID": "q"], relay)
             #expect(reply["explanations", "0", "verdict"] == "cannotTell", "\(reply.text)")
             #expect(reply.text.contains("retention.logHours"), "\(reply.text)")
-            // A delivery has receipts still.
+            // The receipts of a delivery are kept longer than the log.
             let pushed = try await Self.ask(["deliveryID": .string(delivery)], relay)
             #expect(pushed["sentence"] == reply["sentence"], "\(pushed.text)")
             let theirs = try await relay.container.call(

@@ -4,8 +4,10 @@ import Testing
 
 @testable import RelayServer
 
-/// What the operator is told of a delivery that a source names by its own ID: which changes it
-/// brought, and that it is known, so that what comes again is a duplicate.
+/// What the operator learns about a webhook that a source names by its own ID.
+///
+/// It shows which changes the webhook brought, and that it is known, so that a repetition is a
+/// duplicate.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainSentTests {
     private static func ask(
         _ query: String, _ relay: RunningRelay
@@ -23,7 +25,7 @@ import Testing
                 .change("create", "a1", ["price": 1]), .change("create", "a2", ["price": 120]),
             ]
             let first = try await relay.container.post(batch, headers: headers)
-            // IDs that begin alike are others.
+            // IDs that merely begin alike are different.
             try await relay.container.post(
                 .change("create", "a3"), headers: ["webhook-id": "msg_1#x"])
             try await relay.container.post(
@@ -66,7 +68,7 @@ import Testing
                     "preset": "belfry", "verification": ["scheme": "none"],
                     "onUnmappable": "park",
                 ])
-            // More than one page of them came before.
+            // More than one page of changes precedes it.
             let filler = JSONValue.string(String(repeating: "x", count: 900_000))
             for number in 1...6 {
                 try await relay.container.post(
@@ -120,7 +122,7 @@ import Testing
                 #expect(reply.status == 400, "\(query): \(reply.text)")
                 #expect(reply.text.contains(reason), "\(reply.text)")
             }
-            // Whose change source it was is in no user's answer, and in no user's question.
+            // A user can neither ask for a change source nor learn which one it was.
             let user = try await ExplainScenarioTests.ask(
                 ["source": "shop", "webhookID": "msg_p"], relay)
             #expect(user.status == 400, "\(user.text)")
@@ -128,7 +130,7 @@ import Testing
     }
 }
 
-/// What was parked and may be of a record.
+/// Which parked changes may be about a record.
 @Suite struct ParkedNameTests {
     @Test(arguments: [
         ("5", #"{"id":5}"#, true), ("5", #"{"id":"5"}"#, true), ("5", "[15,5]", true),

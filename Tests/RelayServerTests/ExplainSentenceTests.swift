@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What explain says in one sentence of several changes, and of what it does not find.
+/// The one sentence with which explain summarises several changes, or says that it found nothing.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainSentenceTests {
     private typealias Scenario = ExplainScenarioTests
 
@@ -28,7 +28,7 @@ import Testing
             try await relay.relay.waitUntilSettled(within: .patience)
             let both = try await Scenario.ask(["position": .string(next)], relay)
             #expect(both["sentence"] == "1 of 2 subscriptions fired.", "\(both.text)")
-            // It is asked about in the wrong database.
+            // The question names the wrong database.
             let other = try await Scenario.ask(
                 ["position": .string(last)], relay, in: "private")
             #expect(
@@ -132,7 +132,7 @@ import Testing
                 reply["explanations", "0", "sentence"]
                     == "Did not fire: price was 120, and the condition asks for price < 100.",
                 "\(reply.text)")
-            // Of several the one is meant that is there still.
+            // Of several subscriptions with this ID, the one that still exists is meant.
             try await relay.container.save(.query("mine", "price < 7"))
             _ = try await relay.container.call(
                 "subscriptions/modify",

@@ -9,8 +9,9 @@ import Testing
 
 @testable import RelayServer
 
-/// What `explain` says is held to what the walk really sent, for every change, subscription and
-/// device of random histories.
+/// Compares explain with the pushes that were really sent.
+///
+/// It does so for every change, subscription and device of random histories.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainWalkTests {
     @Test(arguments: [1, 2, 3] as [UInt64])
     func `explain says of every change what the walk did`(seed: UInt64) async throws {
@@ -27,12 +28,13 @@ import Testing
                         .refuse(.init(status: 400, reason: "BadExpirationDate")), times: 1),
                 ])
         ])
-        // Once, whatever fires more than one subscription goes to ranges.
+        // With one of the seeds, every change that fires more than one subscription goes to a
+        // range.
         let settings =
             ["--queries-seconds", "3600"] + (seed == 3 ? ["--fanout-range-threshold", "1"] : [])
         try await RunningRelay.with(settings, script: script) { relay in
             var history = RandomHistory(seed: seed, relay: relay)
-            // Alice's phone is connected, and hears of changes in the public database.
+            // Alice's phone is connected, and sees changes in the public database.
             let page = try await LiveScenarioTests.open(relay, on: "phone")
             page.answersPings.withLock { $0 = true }
             try await page.send([
@@ -54,7 +56,7 @@ import Testing
             #expect(!arrived.isEmpty && !opened.isEmpty)
             #expect(arrived.subtracting(first.arrived) == [], "it came, and is not explained so")
             #expect(opened.subtracting(first.opened) == [])
-            // What was told with others came with these.
+            // Receipts of deliveries that were folded into another push are only about these.
             #expect(first.arrived.subtracting(arrived).subtracting(first.folded) == [])
             #expect(first.opened.subtracting(opened).subtracting(first.folded) == [])
             try await history.expectHealth(as: first)
@@ -72,9 +74,9 @@ import Testing
                 #expect(account.seen == first.seen.count)
                 #expect(account.folded == first.folded.count)
             }
-            // What was seen or told with others was not sent.
+            // Deliveries that were seen or folded were not sent themselves.
             #expect(first.seen.union(first.folded).intersection(sent) == [])
-            // What has ended is not forgotten with the walk's own rows.
+            // Ended versions stay explainable after the walk's own rows are pruned.
             _ = try await relay.relay.store.pruneEndedVersions(upTo: .init(.max))
             let second = try await history.explainAll()
             second.expect(sent)
@@ -85,28 +87,29 @@ import Testing
     }
 }
 
-/// What was explained of a whole history.
+/// The explanations of a whole history.
 struct ExplainedHistory {
-    /// The deliveries that reached the gateway, as explained.
+    /// The deliveries that reached the gateway, according to explain.
     var reached: Set<String> = []
     /// The verdict on each change and subscription.
     var verdicts: [String: String] = [:]
-    /// The steps that decided.
+    /// The steps that decided the verdicts.
     var deciding: Set<String> = []
-    /// What became of deliveries, and those that were seen, or told with others.
+    /// The final states of deliveries, and the deliveries that were seen or folded into another
+    /// push.
     var standings: Set<String> = []
     var seen: Set<String> = []
     var folded: Set<String> = []
-    /// The deliveries of which a client said that they came, and that they were opened.
+    /// The deliveries that a client reported as delivered, and as opened.
     var arrived: Set<String> = []
     var opened: Set<String> = []
-    /// How often each version of a subscription fired, and reached no device.
+    /// How often each version of a subscription fired, and how often it reached no device.
     var fired: [String: Int] = [:]
     var unreached: [String: Int] = [:]
-    /// What cannot be, each in a line.
+    /// Contradictions, one in each line.
     var problems: [String] = []
 
-    /// Compares with the deliveries that the gateway saw.
+    /// Compares with the deliveries that the gateway received.
     func expect(_ sent: Set<String>) {
         #expect(problems == [])
         #expect(sent.subtracting(reached) == [], "sent, and not explained")
@@ -114,7 +117,7 @@ struct ExplainedHistory {
         #expect(!sent.isEmpty)
     }
 
-    /// Takes in what was explained of one change and subscription.
+    /// Adds the explanation of one change and subscription.
     mutating func add(_ explanation: JSONValue) {
         func text(_ name: String) -> String {
             if case .string(let text)? = explanation.value(at: [name]) { text } else { "" }
@@ -146,7 +149,7 @@ struct ExplainedHistory {
             }
             if isSent { reached.insert(delivery) }
             if standing == "seen" { seen.insert(delivery) }
-            // The one by which others were told has been sent itself.
+            // The delivery that told about the others was sent itself.
             if standing == "folded" { folded.insert(delivery) }
             if steps.contains(where: { $0.value(at: ["step"]) == "delivered" }) {
                 arrived.insert(delivery)
@@ -162,15 +165,15 @@ struct ExplainedHistory {
     }
 }
 
-/// A history of subscriptions, devices and changes that is drawn at random.
+/// A random history of subscriptions, devices and changes.
 struct RandomHistory {
     private var random: SeededGenerator
     private let relay: RunningRelay
     private var names = 0
     private var versions = 0
-    /// Every subscription that there ever was.
+    /// Every subscription that ever existed.
     private(set) var subscriptions: [(user: String, database: String, id: String)] = []
-    /// How many of them, the first, are never edited.
+    /// How many of them, from the first on, are never edited.
     private var kept = 0
     private var positions: [String] = []
 
@@ -186,7 +189,7 @@ struct RandomHistory {
         elements[Int.random(in: 0..<elements.count, using: &random)]
     }
 
-    /// Does so many things one after the other.
+    /// Takes `steps` random steps one after the other.
     mutating func run(steps: Int) async throws {
         if !isPlain { try await keepSome() }
         for _ in 0..<4 { try await save() }
@@ -222,8 +225,9 @@ struct RandomHistory {
         try await modify("create", subscription(id), user, database)
     }
 
-    /// Saves what holds pushes back, whatever is drawn: one until it is resumed, which nobody does,
-    /// one until a connection has told.
+    /// Saves subscriptions that always hold pushes back.
+    ///
+    /// One is paused and never resumed; one waits until a connection has told the device.
     private mutating func keepSome() async throws {
         for (id, operations, members) in [
             ("paused", ["create", "update"], ["paused": true]),
@@ -276,7 +280,7 @@ struct RandomHistory {
             adding: members)
     }
 
-    /// How a subscription wants to be told less: each of these may be all that it says.
+    /// Adds random limits to a subscription, each of which may occur alone.
     private mutating func askForLess(_ members: inout JSONObject) {
         if random.chance(25) { members["paused"] = true }
         if random.chance(25) {
@@ -289,7 +293,7 @@ struct RandomHistory {
         }
         if random.chance(25) { members["unlessConnected"] = true }
         if random.chance(25) {
-            // It is over at some time between its changes.
+            // It expires at some time between the changes of the subscription.
             let span = Int.random(in: 50...3000, using: &random)
             let end = World.real.now().advanced(by: .milliseconds(span))
             members["expiresAt"] = .integer(end.milliseconds)
@@ -299,7 +303,7 @@ struct RandomHistory {
     private func modify(
         _ operation: String, _ subscription: JSONValue, _ user: String, _ database: String
     ) async throws {
-        // It may be refused, as a duplicate of another; then it is as if nothing had been asked.
+        // The edit may be refused as a duplicate, and then has no effect.
         _ = try await relay.container.call(
             "subscriptions/modify",
             [
@@ -319,7 +323,7 @@ struct RandomHistory {
                 "apnsToken": .string(device.token), "apnsEnvironment": "development",
                 "deviceID": .string(device.name),
             ]
-            // What it does not say stays.
+            // Members that a registration omits keep their value.
             if random.chance(40) {
                 body["quietHours"] =
                     random.chance(40) ? KindnessScenarioTests.quietNow() : .null
@@ -392,7 +396,7 @@ struct RandomHistory {
 
     // MARK: What clients say
 
-    /// Has the clients of some devices say that pushes came, or were opened; returns which.
+    /// Reports some pushes as delivered or opened, as clients would; returns which.
     mutating func markSome(
         _ pushes: [ReceivedPush]
     ) async throws -> (arrived: Set<String>, opened: Set<String>) {
@@ -420,7 +424,7 @@ struct RandomHistory {
 
     // MARK: How subscriptions fared
 
-    /// Holds what the list says of active subscriptions to what was explained.
+    /// Compares the health in the list of active subscriptions with the explanations.
     func expectHealth(as explained: ExplainedHistory) async throws {
         let reply = try await relay.client.administer(
             "GET", "\(relay.container.path)/subscriptions?limit=1000"
@@ -447,7 +451,7 @@ struct RandomHistory {
 
     // MARK: Questions
 
-    /// Asks about every change and every subscription that there ever was.
+    /// Asks about every change and every subscription that ever existed.
     func explainAll() async throws -> ExplainedHistory {
         var found = ExplainedHistory()
         for position in Set(positions) {
@@ -456,7 +460,7 @@ struct RandomHistory {
                     "GET",
                     "\(relay.container.path)/explain?position=\(position)&subscription=\(id)"
                         + "&user=\(user)&database=\(database)")
-                // In the other database there is no such change for the subscription.
+                // A change of the other database does not exist for the subscription.
                 guard reply.status == 200 else {
                     if !reply.text.contains("no subscription") {
                         found.problems.append(reply.text)

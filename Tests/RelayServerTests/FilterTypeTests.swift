@@ -4,7 +4,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What `filterBy` means of fields for whose type the client has no word, or gives none.
+/// What `filterBy` means for fields whose type the client cannot name, or does not name.
 @Suite struct FilterTypeTests {
     private static let uuid = "8F3C9A10-0000-4000-8000-0123456789AB"
     private static let objectID = "64b7f1c2a1b2c3d4e5f60718"
@@ -24,7 +24,7 @@ import Testing
         #expect(answer.status == 200, "\(answer.text)")
     }
 
-    /// Saves a subscription with one filter; answers its entry.
+    /// Saves a subscription with one filter, and returns its entry.
     private static func save(_ relay: TestRelay, _ filter: String) async throws -> JSONValue {
         let answer = try await relay.post(
             "subscriptions/modify",
@@ -71,7 +71,7 @@ import Testing
             filter(#""fieldName":"at""#, "EQUALS", #""type":null,"value":978307200000"#),
             #"at == CAST(0.000000, "NSDate")"#
         ),
-        // As integers are answered to whoever asks for numbers as texts.
+        // The relay answers integers so to clients that ask for numbers as strings.
         (
             filter(#""fieldName":"count""#, "EQUALS", #""value":"9007199254740993""#),
             "count == 9007199254740993"
@@ -98,10 +98,11 @@ import Testing
             #expect(
                 saved.value(at: ["query", "canonicalPredicate"]) == .string(canonical),
                 "\(saved.text)")
-            // Strict clients end at a type that they do not know.
+            // Strict clients fail at a type that they do not know.
             let type = saved.value(at: ["query", "filterBy", "0", "fieldValue", "type"])
             #expect(type != "UUID" && type != "OBJECTID")
-            // The same again is the same, as the client wrote it and as it was answered.
+            // Saving the same filter again changes nothing, whether as the client wrote it or as it
+            // was answered.
             for again in [filter, saved.value(at: ["query", "filterBy", "0"])?.text ?? ""] {
                 let entry = try await Self.save(relay, again)
                 #expect(entry.value(at: ["serverErrorCode"]) == nil, "\(entry.text)")
@@ -114,7 +115,7 @@ import Testing
         Self.filter(#""fieldName":"owner""#, "BEGINS_WITH", #""value":"8f""#),
         Self.filter(#""fieldName":"owner""#, "EQUALS", #""value":"x","databaseType":"STRING""#),
         Self.filter(#""fieldName":"count""#, "EQUALS", #""value":"one""#),
-        // Of a text they would find a part.
+        // For a string field, these would search for a part of the string.
         Self.filter(#""fieldName":"name""#, "LIST_CONTAINS", #""value":"x""#),
         Self.filter(#""fieldName":"name""#, "NOT_LIST_CONTAINS", #""value":"x""#),
         Self.filter(#""fieldName":"name""#, "LIST_CONTAINS_ALL", #""value":["x","y"]"#),

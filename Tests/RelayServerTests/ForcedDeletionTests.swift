@@ -2,7 +2,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What a forced deletion deletes, whatever it names as the type.
+/// Which record a forced deletion deletes, whatever type it names.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ForcedDeletionTests {
     private static func furnish(_ relay: RunningRelay) async throws {
         let types: [JSONValue] = ["Row", "Note"].map { name -> JSONValue in
@@ -28,7 +28,7 @@ import Testing
         ])
     }
 
-    /// What is answered to an operation on the record.
+    /// Returns the answer to an operation on the record.
     private static func modify(
         _ operation: String, _ type: String, by user: String, in database: String,
         _ relay: RunningRelay
@@ -43,7 +43,7 @@ import Testing
         ).expect(200)
     }
 
-    /// The type of the record of that name, if alice has one.
+    /// Returns the type of the record with that name, if alice has one.
     private static func found(
         in database: String, _ relay: RunningRelay
     ) async throws -> JSONValue? {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What is decided on calls that are handed to the relay that owns the store.
+/// The decisions about calls that are handed to the relay that owns the store.
 @Suite struct ForwardedCallTests {
     private static let failures: [ForwardedCall.Failure] = [
         .unreachable, .declined, .lost, .ownerChanged,
@@ -274,7 +274,7 @@ import Testing
     }
 }
 
-/// How long a relay bears with what keeps it from its store.
+/// How long a relay tolerates what keeps it from its store.
 @Suite struct StandbyPatienceTests {
     private static let locked = StorageError.locked(path: "s", holder: "a relay on one")
     private static let away = StorageError.inaccessible(path: "s", reason: "it is away")
@@ -304,7 +304,7 @@ import Testing
         var mayTake = patience.mayTake(at: .seconds(10))
         #expect(mayTake)
         _ = patience.verdict(on: Self.away)
-        // From the first word of it, however long it was started before.
+        // The time counts from the first report, however long ago the server was started.
         mayTake = patience.mayTake(at: .seconds(40))
         #expect(!mayTake)
         mayTake = patience.mayTake(at: .seconds(42))
@@ -332,6 +332,6 @@ import Testing
 }
 
 extension HTTPField.Name {
-    /// A field that a connection names as its own.
+    /// A field that a `Connection` field may name.
     static let own = unchecked("X-Own")
 }

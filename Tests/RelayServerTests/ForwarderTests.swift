@@ -9,9 +9,9 @@ import Testing
 
 @testable import RelayServer
 
-/// How the requests of one connection are read and handed on, without a socket.
+/// How the requests of one connection are read and forwarded, without a socket.
 @Suite struct ForwarderTests {
-    /// Counts how often somebody wanted to read from the client.
+    /// Counts the attempts to read from the client.
     private final class Reads: ChannelOutboundHandler {
         typealias OutboundIn = Any
         typealias OutboundOut = Any
@@ -44,7 +44,7 @@ import Testing
         try channel.writeInbound(HTTPRequestPart.end(nil))
     }
 
-    /// How many reads come of wanting to.
+    /// Returns how many reads an attempt to read causes.
     private func readings() -> Int {
         let before = reads.count
         channel.read()
@@ -52,14 +52,14 @@ import Testing
     }
 
     @Test func `no more of a client is read than what has come is worked`() throws {
-        // This relay's own answer, which the client does not take.
+        // The relay's own answer, which the client has not read yet.
         try come("/healthz")
         #expect(readings() == 1)
         try come("/x")
         #expect(readings() == 0)
         try channel.writeOutbound(HTTPResponsePart.head(HTTPResponse(status: .ok)))
         try channel.writeOutbound(HTTPResponsePart.end(nil))
-        // Its turn has come, and nobody owns the store.
+        // The request's turn has come, and the store has no owner.
         #expect(readings() == 0)
         let before = reads.count
         current.post(.here)
@@ -78,7 +78,7 @@ import Testing
         _ = try channel.finish()
     }
 
-    /// What a courier's poll takes after its client has gone is taken by nobody.
+    /// A poll at a courier would take notifications for a client that has gone.
     @Test(arguments: [("/courier/1/secret", true), ("/x", false)])
     func `who sends nothing more is waited for, but not at a courier`(
         path: String, ends: Bool
@@ -106,7 +106,7 @@ import Testing
         _ = try channel.finish()
     }
 
-    /// After a failover to a server that lacks a takeover, its number is given out anew.
+    /// After a failover to a server that lacks a takeover, its epoch is used again.
     @Test func `another owner under the same number is another one`() throws {
         let pass = try NodePass { World.real.randomBytes($0) }.text
         for (name, port) in [("one", 1), ("two", 1), ("two", 2)] {
@@ -128,7 +128,7 @@ import Testing
         ContainerKey(container: Fixtures.identifier(name), environment: .development)
     }
 
-    /// Knows that there are two shards, of which the first is the own one.
+    /// Returns a directory of two shards, the first of which is the relay's own.
     private static func directory() -> ShardDirectory {
         ShardDirectory(
             own: "a", schemas: ["a", "b"], clock: ContinuousClock(),
@@ -194,7 +194,7 @@ import Testing
         #expect(try known.readInbound(as: HTTPRequestPart.self) != nil)
         try Self.come("x", to: unknown)
         #expect(try unknown.readInbound(as: HTTPRequestPart.self) == nil)
-        // It was seen, but locked, and then was read; nobody has what was asked for.
+        // The shard was seen, but was locked, and was read later. No shard has the container.
         directory.note([
             ShardSight(
                 schema: "b", state: .unreadable("why"), containers: [], isRead: false, revision: 1)
@@ -273,7 +273,7 @@ import Testing
         #expect(head.path == "/changes/1/here/development/s")
         _ = try channel.readInbound(as: HTTPRequestPart.self)
         #expect(try channel.readInbound(as: HTTPRequestPart.self) == nil)
-        // Answers keep their order: the other one waits for this one, and then for an owner.
+        // Answers keep their order: the other call waits for this one, and then for an owner.
         try channel.writeOutbound(HTTPResponsePart.head(HTTPResponse(status: .ok)))
         try channel.writeOutbound(HTTPResponsePart.end(nil))
         _ = try channel.readOutbound(as: HTTPResponsePart.self)

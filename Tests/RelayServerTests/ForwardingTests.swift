@@ -10,7 +10,9 @@ import Testing
 
 @testable import RelayServer
 
-/// Calls that one relay hands to another, over real sockets; who owns a store is said by the test.
+/// Calls that one relay forwards to another, over real sockets.
+///
+/// The test decides which relay owns the store.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct ForwardingTests {
     /// The listeners of one relay, without a relay.
     private struct Listeners {
@@ -34,14 +36,15 @@ import Testing
                 listeners: listeners, port: try await ports.port(of: "http"), metrics: metrics)
         }
 
-        /// Takes another for the owner of the store.
+        /// Takes `other` for the owner of the store.
         func follow(_ other: Listeners, epoch: Int64 = 1) {
             listeners.answering.note(
                 StoreOwner(name: "other", epoch: epoch, endpoint: other.listeners.endpoint))
         }
 
-        /// Answers as the owner does, with `routes`; that it is ready, it says itself, since other
-        /// relays ask that at any time.
+        /// Answers as the owner does, with `routes`.
+        ///
+        /// It answers the readiness check itself, because other relays may ask at any time.
         func own(_ routes: @escaping SwitchedResponder.Routes) {
             listeners.serve(
                 [
@@ -58,7 +61,7 @@ import Testing
             return await connection.hear(until: end)
         }
 
-        /// Waits until a call is under way.
+        /// Waits until a call is in progress.
         func waitForCall() async {
             let isThere = await Turns.yield {
                 metrics.render().contains("belfry_forwarded_calls 1")
@@ -71,7 +74,7 @@ import Testing
         "GET \(path) HTTP/1.1\r\nHost: relay.example\r\n\r\n"
     }
 
-    /// Says what came.
+    /// Answers with what the request contained.
     private static let echo: SwitchedResponder.Routes = { request, context in
         ContinueSignal(of: request, on: context.channel).send()
         let body = try await request.body.collect(upTo: 64 << 20)
@@ -206,7 +209,7 @@ import Testing
                 #expect(await connection.hear(until: "\(number)\n\n").contains("data: \(number)"))
             }
             try await connection.close()
-            // What is written to a client that has gone fails in the end.
+            // Writing to a client that has gone fails in the end.
             let writing = Task {
                 while !Task.isCancelled {
                     more.yield(String(repeating: "x", count: 65_536))
@@ -265,7 +268,7 @@ import Testing
             let connection = try await RawConnection.open(near.port)
             try await connection.send(head + framed)
             _ = await connection.hear(until: "\r\n\r\n")
-            // Whatever the owner had before this, it has worked.
+            // A call that the owner had before this one has been processed.
             _ = try await near.exchange(Self.get("/after"), until: "127.0.0.2.")
             path.finish()
             let all = await paths.reduce(into: []) { $0.append($1) }
@@ -297,7 +300,8 @@ import Testing
         }
     }
 
-    /// One relay may have a listener for operators, where another has one for all.
+    /// One relay may have a separate listener for operators where another one has a single
+    /// listener.
     @Test func `a call finds the listener of the owner that answers it`() {
         func listener(
             _ path: String, at name: String = "http", isOperators: Bool = true
@@ -308,7 +312,7 @@ import Testing
         }
         for path in ["/admin/1/overview", "/console/", "http://h/console/a?b"] {
             #expect(listener(path) == "admin" && listener(path, at: "admin") == "admin")
-            // What comes where clients do is no operator's.
+            // A path that arrives at the clients' listener is not the operator's.
             #expect(listener(path, isOperators: false) == "http")
         }
         for path in ["/", "/live/1/a/development", "/adminx/1", ""] {
@@ -381,7 +385,7 @@ import Testing
             near.own(Self.echo)
             try await connection.send("lo")
             #expect(await connection.hear(until: "127.0.0.1.").contains("POST /x h 5 0"))
-            // On the same connection.
+            // The next request comes over the same connection.
             try await connection.send(Self.get("/next"))
             #expect(await connection.hear(until: "127.0.0.1.").contains("GET /next"))
         }
@@ -399,7 +403,7 @@ import Testing
             let call = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"
             let answer = try await near.exchange(call, until: "is not known")
             #expect(answer.hasPrefix("HTTP/1.1 502"))
-            // Nobody is asked to repeat what may have been worked.
+            // The client is not asked to repeat a call that may have been processed.
             #expect(answer.contains("INTERNAL_ERROR"))
             #expect(!answer.lowercased().contains("retry"))
             begin.finish()
@@ -408,7 +412,7 @@ import Testing
         }
     }
 
-    /// A connection may be accepted, and a call come by it, while its listener ends.
+    /// A connection may be accepted, and a call arrive on it, while its listener ends.
     @Test func `a call by a connection that nobody took is sent to the next`() async throws {
         let count = Mutex(0)
         try await Self.with(waiting: 60) { near, far in
@@ -431,7 +435,7 @@ import Testing
         #expect(count.withLock { $0 } == 2)
     }
 
-    /// Posts again and again, until something else than 200 is answered, which is returned.
+    /// Posts repeatedly, and returns the first answer other than 200.
     private static func post(to port: Int) async throws -> String {
         let connection = try await RawConnection.open(port)
         while true {
@@ -452,7 +456,7 @@ import Testing
                 far.listeners.end()
                 for one in posting {
                     let answer = try await one.value
-                    // Who may have worked a call is not asked again, and who did not is.
+                    // A call that may have been processed is not repeated, and others are.
                     #expect(answer.hasPrefix("HTTP/1.1 503"), "\(answer)")
                 }
             }
@@ -485,7 +489,7 @@ import Testing
         try await Self.with { near, _ in
             near.own(Self.echo)
             let connection = try await RawConnection.open(near.port)
-            // Once the first is answered, the half of the second has come.
+            // When the first call is answered, half of the second has arrived.
             try await connection.send(
                 Self.get("/first") + "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhel")
             _ = await connection.hear(until: "127.0.0.1.")
@@ -508,7 +512,7 @@ import Testing
         }
     }
 
-    /// On a busy machine the end may go on for long while an answer is written.
+    /// On a busy machine the end may take long while an answer is being written.
     @Test func `an answer that is being written is not cut off because the end goes on`()
         async throws
     {
@@ -572,7 +576,7 @@ import Testing
                 "GET /x HTTP/1.1\r\nHost: h\r\nBelfry-Node-Peer: 192.0.2.9\r\n\r\n",
                 until: ".")
             #expect(!answer.contains("192.0.2.9"))
-            // A stranger has no pass, and gets nothing of the relays' own listener.
+            // A client without the pass cannot use the listener for relays.
             let port = try #require(NodeAddress(near.listeners.endpoint.address)?.port)
             let stranger = try await RawConnection.open(port)
             try await stranger.send(Self.get("/readyz"))
@@ -582,7 +586,7 @@ import Testing
 }
 
 extension NodePass {
-    /// What shows this pass, and believes everybody.
+    /// A TLS configuration that shows this pass and accepts any certificate.
     var strangers: TLSConfiguration {
         var settings = listening
         settings.certificateVerification = .none

@@ -4,13 +4,13 @@ import Testing
 
 @testable import RelayServer
 
-/// What sockets hold of frames has one bound for all of them.
+/// All sockets together have one bound for the frames that they hold.
 @Suite struct FrameRoomTests {
     private static let megabyte = 1024 * 1024
     private static let other = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.other"), environment: .production)
 
-    /// Has each of many sockets hold so much, and says how many of them could.
+    /// Lets each of many sockets hold `bytes`, and returns how many of them could.
     private static func fill(
         _ room: FrameRoom, _ parts: inout [FrameRoom.Part], _ bytes: Int,
         of container: ContainerKey?
@@ -28,7 +28,7 @@ import Testing
         var others = (0..<20).map { _ in FrameRoom.Part() }
         var short = (0..<8).map { _ in FrameRoom.Part() }
         let long = Self.megabyte
-        // An eighth of each is for what is short.
+        // An eighth of each container's half is reserved for short frames.
         let taken = [
             Self.fill(room, &own, long, of: Fixtures.container),
             Self.fill(room, &others, long, of: Self.other),
@@ -68,7 +68,7 @@ import Testing
             Self.fill(room, &short, 64 * 1024, of: nil),
             Self.fill(room, &own, Self.megabyte, of: Fixtures.container),
         ]
-        // The megabyte that long ones leave, and what is not counted of each.
+        // Short frames get the megabyte that long ones must leave, and what is not counted of each.
         #expect(taken[0] == 7 && (16...20).contains(taken[1]) && taken[2] == 6)
         _ = Self.fill(room, &strange, 0, of: nil)
         _ = Self.fill(room, &short, 0, of: nil)
@@ -84,7 +84,7 @@ import Testing
         var later = FrameRoom.Part()
         let isThere = room.set(&part, to: 3 * Self.megabyte, of: nil)
         let isKnown = room.set(&part, to: 3 * Self.megabyte, of: Fixtures.container)
-        // Three and a half for one container's long ones.
+        // Long frames of one container get three and a half megabytes.
         let isTooMuch = room.set(&later, to: Self.megabyte, of: Fixtures.container)
         let isAnother = room.set(&later, to: Self.megabyte, of: Self.other)
         #expect(isThere && isKnown && !isTooMuch && isAnother)

@@ -5,8 +5,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What the gateway and the way to it can do to a relay (docs/delivery.md), from a posted change to
-/// the receipts.
+/// Faults of the gateway and the network (docs/delivery.md), from a posted change to its receipts.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct GatewayFaultWalkTests {
     private static let names = (1...20).map { "a\($0)" }
 
@@ -14,7 +13,7 @@ import Testing
         try await relay.container.post(.array(names.map { .change("create", $0) }))
     }
 
-    /// Waits until bob's phone has had each of `count` changes, and returns the pushes.
+    /// Waits until bob's phone has accepted each of `count` changes, and returns the pushes.
     private static func accepted(
         _ count: Int, by gateway: SampleGateway
     ) async throws -> [ReceivedPush] {
@@ -42,7 +41,7 @@ import Testing
             await relay.gateway.simulated.stop()
             try await Self.post(Self.names, to: relay)
             try await relay.relay.waitUntilSettled(within: .patience)
-            // It is in the store, and nothing of it in memory.
+            // The retries are in the store, and nothing of them is in memory.
             #expect(try await relay.listed("retries").count == 20)
             #expect(try await Self.outcomes(of: relay) == ["deferred"])
             let back = try await relay.gateway.startAgain()
@@ -60,7 +59,7 @@ import Testing
             try await relay.container.save(.query("q"), as: "bob")
             for name in Self.names { try await relay.container.post(.change("create", name)) }
             let pushes = try await Self.accepted(20, by: relay.gateway)
-            // A webhook that waited for its push would keep the next from being sent.
+            // Answers to webhooks do not wait for their pushes, or the next would come later.
             let moments = pushes.map(\.receivedAt).sorted()
             #expect(zip(moments, moments.dropFirst()).contains { $1 < $0.addingTimeInterval(2) })
             #expect(Set(pushes.map(\.apnsID)).count == pushes.count, "nothing twice")
@@ -132,7 +131,7 @@ import Testing
             let pushes = try await Self.accepted(21, by: relay.gateway)
             let simulated = relay.gateway.simulated
             #expect(simulated.streamLimitViolations.isEmpty)
-            // A repetition has the identity of what it repeats.
+            // A repeated push has the ID of the first one.
             #expect(Set(pushes.map(\.apnsID)).count == 21)
             let outcomes = try await Self.outcomes(of: relay)
             #expect(outcomes.isSubset(of: ["accepted", "deferred"]))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Gzip files, read back by gzip.
+/// Gzip files, decompressed by gzip itself.
 @Suite struct GzipFileTests {
     private static func texts() -> [[UInt8]] {
         var random = SeededGenerator(seed: 7)
@@ -15,7 +15,7 @@ import Testing
         return [
             [], [0], Array("aaaaaaaaaaaaaaaaaaaaaaaaa".utf8), bytes(10_000, 1),
             bytes(10_000, 255), [UInt8](repeating: 144, count: 1000),
-            // As far back as a repetition may point, and one further.
+            // The greatest distance at which a repetition may be referred to, and one more.
             long + [UInt8](repeating: 7, count: 32_768 - 3000) + long,
             long + [UInt8](repeating: 7, count: 32_769 - 3000) + long,
         ]
@@ -37,7 +37,7 @@ import Testing
     func `codes are not longer than they may be, and no code is left over`(
         symbols: Int, longest: Int
     ) {
-        // Nothing has longer codes than Fibonacci's numbers.
+        // Fibonacci numbers as frequencies make the longest codes.
         var counts = [1, 1]
         while counts.count < min(symbols, 60) { counts.append(counts.suffix(2).reduce(0, +)) }
         counts += Array(repeating: 1, count: symbols - counts.count)
@@ -57,12 +57,12 @@ import Testing
         let whole = ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count }
         let small = ConsoleFiles.all.reduce(0) { $0 + GzipFile.containing($1.bytes).count }
         #expect(small * 2 < whole)
-        // All there is, and not a page alone.
+        // All files together, and not only a page.
         #expect(small < 150_000)
     }
 }
 
-/// Has gzip itself read a file.
+/// Decompresses a file with gzip.
 private enum GzipReader {
     struct Broken: Error { let status: Int32 }
 

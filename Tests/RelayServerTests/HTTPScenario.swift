@@ -2,7 +2,7 @@ import HTTPTypes
 import RelayModel
 import Testing
 
-/// One request and what the relay must answer.
+/// One request and the answer that the relay must give.
 struct HTTPScenario: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var method: HTTPRequest.Method = .post
@@ -11,10 +11,10 @@ struct HTTPScenario: Sendable, CustomTestStringConvertible {
     var body: String?
     var status: Int
     var code: String?
-    /// The whole reason.
+    /// The complete reason in the answer.
     var reason: String?
 
-    /// A call on subscriptions in the public database with good credentials.
+    /// Returns a call on subscriptions in the public database with valid credentials.
     static func modify(
         _ description: String, _ body: String?, status: Int, code: String? = nil,
         reason: String? = nil, database: String = "public", action: String = "modify"
@@ -25,7 +25,7 @@ struct HTTPScenario: Sendable, CustomTestStringConvertible {
             body: body, status: status, code: code, reason: reason)
     }
 
-    /// Sends the request and compares.
+    /// Sends the request and checks the answer.
     func check(on relay: TestRelay, sourceLocation: SourceLocation = #_sourceLocation) async throws
     {
         let answer = try await relay.call(method, target, headers: headers, body: body)

@@ -3,11 +3,11 @@ import Testing
 
 @testable import RelayServer
 
-/// When the owner of a store hands it to the machine that should own it.
+/// When the owner of a store hands it over to the machine that should own it.
 @Suite struct HandOverPatienceTests {
     private typealias Relay = StoreView.Relay
 
-    /// Two stores, both of which `north` owns; `south` stands by for them.
+    /// Returns the relays of two stores, both owned by `north`; `south` stands by for them.
     private static func relays(warm: Bool = true, list: String? = "a,b") -> [Relay] {
         ["a", "b"].flatMap { schema in
             [
@@ -28,7 +28,9 @@ import Testing
         view(relays()).machine(for: "a") == "south" ? ("a", "b") : ("b", "a")
     }
 
-    /// Asks once a second; what is seen changes as `views` says, at these seconds.
+    /// Asks for the verdict once a second.
+    ///
+    /// At the given seconds, what is seen changes to `views`.
     private static func verdicts(
         of schema: String, on machine: String = "north", seconds: ClosedRange<Int>,
         unseen: ClosedRange<Int>? = nil, recovered: Int = 0, _ views: [Int: StoreView?]
@@ -69,7 +71,7 @@ import Testing
         }
         #expect(first([1: cold, 100: view]) == 110)
         #expect(first([1: view, 57: cold, 59: view]) == 69)
-        // A look that found nothing is no sight.
+        // A look that failed does not count as a sight of the relays.
         #expect(first([1: view, 55: nil, 56: view]) == 66)
         #expect(first([1: cold]) == nil)
     }
@@ -78,7 +80,7 @@ import Testing
         let view = Self.view(Self.relays())
         let verdicts = Self.verdicts(
             of: Self.stores.moves, seconds: 1...200, unseen: 40...100, [1: view])
-        // Looked again at 101, and as it was since.
+        // The relays are seen again at second 101, and stay as they are.
         #expect(Self.firstHandOver(verdicts) == 110)
     }
 

@@ -8,9 +8,9 @@ import Testing
 
 @testable import RelayServer
 
-/// How subscriptions have fared, as their users and the operator see it.
+/// The health of subscriptions, as their users and the operator see it.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct HealthScenarioTests {
-    /// The health of a user's subscription, by a look-up.
+    /// Returns the health of a user's subscription from a look-up.
     private static func health(
         _ id: String, of user: String, _ relay: RunningRelay
     ) async throws -> JSONValue {
@@ -19,7 +19,7 @@ import Testing
             as: user, in: "public"
         ).expect(200)
         let looked = try #require(found["subscriptions", "0", "health"], "\(found.text)")
-        // Lists say the same, to the user and to the operator.
+        // Lists report the same, to the user and to the operator.
         let listed = try await relay.container.call(
             "subscriptions/list", nil, as: user, in: "public"
         ).expect(200)
@@ -37,7 +37,7 @@ import Testing
             .value(at: ["health"])
     }
 
-    /// Without moments, which differ from run to run.
+    /// Removes moments, which differ from run to run.
     private static func timeless(_ value: JSONValue?) -> JSONValue? {
         guard case .object(let object)? = value else { return value }
         var rest = JSONObject()
@@ -86,7 +86,7 @@ import Testing
                     carol.value(at: ["unreached", "last", "says"])
                         == "the owner had no device registered")
             }
-            // What is saved anew begins with nothing.
+            // A new version starts without any health.
             _ = try await relay.container.call(
                 "subscriptions/modify",
                 [
@@ -127,7 +127,7 @@ import Testing
             #expect(last?.value(at: ["comparison", "leftKind"]) == "a number")
             #expect(last?.value(at: ["comparison", "right"]) == "Water Lilies")
             #expect(last?.value(at: ["comparison", "rightKind"]) == "a text")
-            // A client may send back what it got.
+            // A client may send back what it received.
             let listed = try await relay.container.call(
                 "subscriptions/list", nil, as: "alice", in: "public")
             let entry = try #require(listed["subscriptions", "0"])
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    /// For each of them the log is read, and the condition is evaluated.
+    /// For each error the log is read, and the condition is evaluated.
     @Test func `of one answer the last twenty errors are told with their comparison`()
         async throws
     {

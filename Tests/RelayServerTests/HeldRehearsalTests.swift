@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What would be left of pushes by what is asked for, to be told less.
+/// How holds (throttles, quiet hours, digests) reduce the pushes that a rehearsal reports.
 @Suite struct HeldRehearsalTests {
     private static func moment(_ text: String) throws -> Timestamp {
         try #require(Timestamp(iso8601: text))
@@ -52,7 +52,7 @@ import Testing
                     held: [.quietHours: Limits.maximumHeldDeliveries + 5]))
         let urgent = try Self.outcome(at: many, to: device, from: night) { $0.isUrgent = true }
         #expect(urgent == .init(pushes: many.count))
-        // A digest that ends at night goes in the morning.
+        // A digest that ends at night is sent in the morning.
         let both = try Self.outcome(at: [0, 8000], to: device, from: night) {
             $0.digest = try PushDigest(json: ["seconds": 3600], path: "")
         }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import RelayServer
 
-/// Of those who say `hello` at the same time some are judged, and the others wait.
+/// Of clients that send `hello` at the same time, a few are authenticated, and the others wait.
 @Suite struct HelloTurnsTests {
-    /// Who had a turn, in order.
+    /// The order in which turns were taken.
     private final class Order: Sendable {
         private let numbers = Mutex<[Int]>([])
         var all: [Int] { numbers.withLock { $0 } }
@@ -34,7 +34,7 @@ import Testing
             await tasks[number].value
             #expect(order.all == Array(0...number))
         }
-        // All are with somebody still.
+        // All turns are still in use.
         #expect(turns.waiting == 0)
         turns.give()
         await turns.take()

@@ -6,7 +6,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// A record that a user may not read is, for that user, not there.
+/// For a user who may not read a record, the record does not exist.
 @Suite struct HiddenRecordTests {
     private static func keepPrivate(_ relay: TestRelay) async throws {
         let schema = """
@@ -29,7 +29,7 @@ import Testing
         #expect(!made.text.contains("serverErrorCode"), "\(made.text)")
     }
 
-    /// What bob is answered about a record, with its name left out.
+    /// Returns bob's answer about a record, without the record's name.
     private static func answer(
         _ relay: TestRelay, _ operation: String, _ name: String, tag: String?, type: String?,
         _ fields: String
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// TalkToCloud writes these words where CloudKit does not ask for anything.
+    /// TalkToCloud writes these operations where CloudKit asks for no change tag.
     @Test func `a forced deletion goes by the name, and by the rights of the record's own type`()
         async throws
     {

@@ -8,17 +8,17 @@ import Testing
 
 @testable import RelayServer
 
-/// One container's changes do not make another's wait behind them.
+/// The changes of one container do not make those of another wait.
 @Suite struct IntakeSharesTests {
     private static let busy = Fixtures.container
     private static let quiet = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
 
-    /// A log that is followed in its order, one change after the other.
+    /// A simulated log that is followed in order, one change after the other.
     private struct Model {
         var shares = IntakeShares()
         var now = Duration.zero
-        /// How long a change of the busy container takes to follow.
+        /// How long it takes to follow a change of the busy container.
         var each: Duration
         private var head: UInt64 = 0
         private var log:
@@ -29,7 +29,7 @@ import Testing
 
         init(each: Duration) { self.each = each }
 
-        /// Appends changes; returns when they will be followed.
+        /// Appends changes, and returns when they will have been followed.
         @discardableResult
         mutating func append(
             _ container: ContainerKey, changes: Int, each: Duration
@@ -46,7 +46,7 @@ import Testing
             return free
         }
 
-        /// Lets time pass; returns how many requests of the busy container went in.
+        /// Advances the time, and returns how many requests of the busy container entered.
         mutating func advance(to moment: Duration) -> Int {
             var released = 0
             now = moment
@@ -62,9 +62,11 @@ import Testing
         }
     }
 
-    /// The busy container brings as many changes as it can; the quiet one brings one every 50 ms.
+    /// Lets the busy container send as many changes as it can, and the quiet one a change every 50
+    /// ms.
     ///
-    /// - Returns: How long those of the quiet one took, and how many the busy one had.
+    /// - Returns: How long the quiet container's changes waited, and how many changes the busy one
+    ///   had.
     private func race(
         each: Duration, milliseconds: Int
     ) -> (waits: [Duration], count: Int) {
@@ -96,10 +98,10 @@ import Testing
     ) {
         let each = Duration.microseconds(microseconds)
         let (waits, count) = race(each: each, milliseconds: 5000)
-        // The first changes may wait for the width to be found.
+        // The first changes may wait until the width has adapted.
         #expect(waits.dropFirst(10).max() ?? .zero <= .milliseconds(10) + each)
         #expect(waits.max() ?? .zero <= each * 2 * IntakeShares.widths.first + .milliseconds(10))
-        // The busy one loses little of what the log can do.
+        // The busy container still gets most of the log's capacity.
         #expect(each * count >= .milliseconds(5000) * 0.85)
     }
 
@@ -108,7 +110,7 @@ import Testing
         for number in 1...100_000 {
             #expect(shares.ask(Self.busy, changes: 1, at: .milliseconds(number)) == .enters)
         }
-        // A minute after the last change of another it is alone again.
+        // A minute after the last change of another container it is alone again.
         var later = IntakeShares()
         #expect(later.ask(Self.quiet, changes: 1, at: .zero) == .enters)
         #expect(later.ask(Self.busy, changes: 5000, at: .zero) == .enters)
@@ -137,7 +139,7 @@ import Testing
         var position: UInt64 = 0
         var most = 0
         var open = 0
-        // Each change makes ten pushes, and the gateway answers one in each tenth of a millisecond.
+        // Each change makes ten pushes, and the gateway answers one every 0.1 ms.
         func enter() {
             position += 1
             _ = shares.appended(Self.busy, changes: 1, upTo: LogPosition(position))
@@ -161,8 +163,8 @@ import Testing
             open -= 1
             if step > 10_000 { most = max(most, open) }
         }
-        // About what a gateway has whose answers take twice as long as the quickest, 1.1 ms, and
-        // 2 ms; with one change more than has room.
+        // About as many as a gateway has open whose answers take twice as long as the fastest one,
+        // 1.1 ms, plus 2 ms; and one change more than fits.
         #expect((5...60).contains(most))
     }
 
@@ -219,7 +221,7 @@ import Testing
         #expect(portion(after: nil) == 16)
         #expect(portion(after: .milliseconds(190)) == 1)
         #expect(portion(after: .milliseconds(1)) == 5)
-        // What is cheap comes in parts that are followed as long as others may wait.
+        // Cheap changes come in parts that take as long to follow as others may wait.
         #expect(portion(after: .microseconds(50)) == 100)
         #expect(portion(after: .microseconds(300)) == 64)
         #expect(portion(after: .microseconds(1)) == IntakeShares.widths.most)
@@ -237,7 +239,7 @@ import Testing
                 Self.busy: FollowerPulse.Work(entries: 1, time: .milliseconds(100), dear: dear)
             ]
             _ = shares.followed(upTo: LogPosition(2), work: first, at: .zero)
-            // On the average they are cheap by now.
+            // On average the changes are cheap by now.
             let cheap = FollowerPulse.Work(entries: 1000, time: .milliseconds(20))
             _ = shares.followed(upTo: nil, work: [Self.busy: cheap], at: .zero)
             _ = shares.followed(upTo: nil, at: silence)
@@ -315,7 +317,7 @@ import Testing
         #expect(await Turns.yield { clock.sleeperCount == 1 })
         turns.followed(upTo: LogPosition(101))
         #expect(try await held.value == "in")
-        // Whoever appended nothing has nothing that could be unfollowed.
+        // A container that appended nothing has nothing unfollowed.
         _ = try await turns.run(Self.busy, changes: 1, besides: { _ in 99 }) { ((), nil) }
         turns.followed(upTo: LogPosition(102))
         #expect(try await turns.run(Self.busy, changes: 1) { ("again", nil) } == "again")
@@ -355,7 +357,7 @@ import Testing
         let late = time
         #expect(throws: StorageError.self) { try late.check() }
         #expect(refusals.load(ordering: .relaxed) == 1)
-        // Where nobody follows, nobody waits either.
+        // If nothing is followed, no request waits either.
         var alone = PartedTime(nil)
         alone.note()
         try alone.check()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import RelayServer
 
-/// No push goes to a device that is connected, and is told there.
+/// A device with `unlessConnected` gets no push while its connection tells it about the change.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct KindnessConnectedTests {
     private typealias Live = LiveScenarioTests
     private typealias Scenario = ExplainScenarioTests
@@ -28,7 +28,7 @@ import Testing
         ).expect(200)
     }
 
-    /// A page of a user's that says it is the phone, and sees these changes.
+    /// Opens a page of a user's that claims to be the phone and sees these changes.
     private static func page(
         _ relay: RunningRelay, as user: String = "alice", seeing query: JSONObject,
         answering answers: Bool = true
@@ -46,7 +46,7 @@ import Testing
 
     private static let artworks: JSONObject = ["kind": "changes", "recordType": "Artwork"]
 
-    /// Runs `body` with a connection that is read.
+    /// Runs `body` while the frames of a connection are read.
     private static func reading(
         _ page: LiveConnection, _ body: () async throws -> Void
     ) async throws {
@@ -77,7 +77,7 @@ import Testing
         return sums
     }
 
-    /// Returns once nothing waits any more.
+    /// Waits until no retry waits any more.
     private static func waitUntilNothingWaits(_ relay: RunningRelay) async throws {
         try await relay.relay.waitUntilSettled(within: .patience)
         while try await relay.relay.store.backlog().retries > 0 {}
@@ -88,7 +88,7 @@ import Testing
             let reply = try await Self.register(relay, true)
             #expect(reply["unlessConnected"] == true, "\(reply.text)")
             try await relay.container.save(.query("q"))
-            // Another registration without a word keeps it.
+            // A registration that omits the setting keeps it.
             try await relay.container.register(SampleDevice.usual[0])
             let page = try await Self.page(relay, seeing: Self.artworks)
             try await Self.reading(page) {
@@ -104,10 +104,10 @@ import Testing
             }
             // Alice's tablet is not connected.
             #expect(try await relay.arrivals() == ["tablet: qry q created a1"])
-            // It went: the next is pushed.
+            // The connection has closed, so the next change is pushed.
             try await relay.container.post(.change("create", "a2"))
             #expect(try await relay.pushes(3).count == 3)
-            // Taken back, a connection changes nothing.
+            // After the setting is removed, a connection changes nothing.
             #expect(try await Self.register(relay, false)["unlessConnected"] == nil)
             let again = try await Self.page(relay, seeing: Self.artworks)
             try await Self.reading(again) {
@@ -152,7 +152,7 @@ import Testing
                 try await relay.container.post(.change("create", "a1", ["price": 1]))
                 try await Self.waitUntilNothingWaits(relay)
                 #expect(try await Self.accounts(relay).seen == 1)
-                // What the result does not show is pushed.
+                // A change that the query does not show is pushed.
                 try await relay.container.post(.change("create", "a2", ["price": 500]))
                 try await Self.waitUntilNothingWaits(relay)
             }
@@ -171,8 +171,8 @@ import Testing
             let page = try await Self.page(
                 relay, seeing: ["kind": "changes", "recordType": "Artist"])
             try await Self.reading(page) {
-                // It does not wait for a connection that will not tell. Others on the machine make
-                // one wait, and not all of them.
+                // The push does not wait for a connection that will not tell. Other work on the
+                // machine may delay one of the pushes, but not all of them.
                 var least = Duration.patience
                 for number in 1...5 where least >= .seconds(9) {
                     let began = World.real.now()
@@ -194,7 +194,7 @@ import Testing
             try await relay.container.save(.query("q"))
             let page = try await Self.page(relay, seeing: Self.artworks, answering: false)
             let position = try await Scenario.post(.change("create", "a1"), relay)
-            // It was told, and says nothing.
+            // The page was told, but does not confirm it.
             #expect(await page.frame("change") != nil)
             while try await relay.relay.store.heldCounts()[.connected] != 1 {}
             let (standing, sentence) = try await Self.standing(position, relay)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What users ask for so as not to be disturbed, over HTTP and to the gateway.
+/// Pauses, quiet hours, throttles and digests, over HTTP and up to the gateway.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct KindnessScenarioTests {
     private typealias Scenario = ExplainScenarioTests
 
@@ -31,7 +31,8 @@ import Testing
         return reply["explanations", "0", "devices", "0"]
     }
 
-    /// How many of all deliveries stand how, in the operator's list and each by itself.
+    /// Returns how many deliveries have each state, according to the operator's list and to each
+    /// delivery's own call.
     private static func states(_ relay: RunningRelay) async throws -> [String: Int] {
         let list = try await relay.client.administer("GET", "deliveries").expect(200)
         guard case .array(let rows)? = list["deliveries"] else { return [:] }
@@ -46,7 +47,7 @@ import Testing
         return states
     }
 
-    /// Hours around now, by a device's clock.
+    /// Returns quiet hours around the present moment, by the device's clock.
     static func quietNow() -> JSONValue {
         let minute = (World.real.now().seconds / 60 + 1440) % 1440
         func text(_ minute: Int64) -> JSONValue {
@@ -65,7 +66,7 @@ import Testing
             let held = try await Self.device(position, relay)
             #expect(held?.value(at: ["standing"]) == "waiting", "\(held?.text ?? "")")
             #expect(held?.value(at: ["step"]) == "held")
-            // Nobody has tried to send it.
+            // No attempt was made to send it.
             guard case .array(let steps)? = held?.value(at: ["steps"]) else {
                 Issue.record("no steps: \(held?.text ?? "")")
                 return
@@ -86,7 +87,7 @@ import Testing
             let retries = try await relay.client.administer(
                 "GET", "\(relay.container.path)/retries")
             #expect(retries["retries", "0", "pause", "kind"] == "held", "\(retries.text)")
-            // Another title is no reason to let anything go.
+            // An edit of the title releases nothing.
             _ = try await Self.update(
                 .query("q", info: ["alertBody": "Other"], adding: ["paused": true]), relay)
             try await relay.waitUntilNothingIsDue()
@@ -162,7 +163,7 @@ import Testing
             try await relay.container.save(.query("urgent", "price < 50", adding: ["urgent": true]))
             let silent: JSONObject = ["shouldSendContentAvailable": true]
             try await relay.container.save(.query("silent", "price < 70", info: silent))
-            // Registering again without a word keeps them.
+            // A registration that omits the quiet hours keeps them.
             try await relay.container.register(phone)
             let position = try await Scenario.post(.change("create", "a1", ["price": 1]), relay)
             #expect(
@@ -177,7 +178,7 @@ import Testing
                 ], relay)
             let sentence = held["explanations", "0", "devices", "0", "sentence"]?.string ?? ""
             #expect(sentence.hasPrefix("Held: quiet hours, until "), "\(held.text)")
-            // Taken back, the push goes.
+            // After the quiet hours are removed, the push is sent.
             _ = try await relay.container.call(
                 "tokens/register",
                 [
@@ -244,7 +245,7 @@ import Testing
             var total: Int64 = 0
             var texts: Set<String> = []
             var sent: [String: String] = [:]
-            // A slow machine may need more than one span.
+            // A slow machine may need more than one period.
             while total < 10 {
                 let pushes = try await relay.pushes(2 + texts.count)
                 total = 0
@@ -269,7 +270,8 @@ import Testing
             let told = try await Self.device(position, relay)
             let standing = told?.value(at: ["standing"])?.string
             #expect(standing == "folded" || standing == "delivered", "\(told?.text ?? "")")
-            // Of the push that told of them it is shown what was sent.
+            // For a delivery that was told in a digest, explain shows the payload of the push that
+            // told it.
             for (delivery, text) in sent {
                 let reply = try await Scenario.ask(["deliveryID": .string(delivery)], relay)
                 #expect(
@@ -326,7 +328,7 @@ import Testing
                 sentence.hasPrefix("It is held in a digest of 3 deliveries in all"), "\(sentence)")
             #expect(
                 sentence.hasSuffix(": enough pushes for this device in the span."), "\(sentence)")
-            // Without the throttle they go, as one.
+            // Without the throttle they are sent, as one push.
             _ = try await Self.update(.query("q"), relay)
             let pushes = try await relay.pushes(6)
             let counts = try pushes.compactMap {
@@ -372,7 +374,8 @@ import Testing
                 try await relay.relay.waitUntilSettled(within: .patience)
             }
             for _ in 1...3 { try await post() }
-            // What is held is judged again, finds no place again, and waits with what comes.
+            // Held deliveries are judged again, find no place again, and are merged with the next
+            // ones.
             _ = try await Self.update(query(86_401), relay)
             for device in ["phone", "tablet"] {
                 let isHeldAgain = try await Turns.yield {
@@ -456,7 +459,7 @@ import Testing
         ),
     ]
 
-    /// Saves a subscription; returns why it is refused, if it is.
+    /// Saves a subscription, and returns the reason if it is refused.
     private static func refusal(
         of members: JSONObject, _ relay: RunningRelay
     ) async throws -> JSONValue? {
@@ -510,7 +513,7 @@ import Testing
                         ]
                     ], as: "alice", in: "public")
                 #expect(reply["subscriptions", "0", "reason"] == .string(sentence), "\(reply.text)")
-                // As a draft it is refused with the same words.
+                // A rehearsal of the draft is refused with the same words.
                 let draft = try await relay.container.call(
                     "subscriptions/rehearse", ["subscription": .query("bad", adding: members)],
                     as: "alice", in: "public")
@@ -543,14 +546,14 @@ import Testing
 }
 
 extension JSONValue {
-    /// The text that it is; `nil` if it is something else.
+    /// The string of this value; `nil` if it is no string.
     var string: String? {
         if case .string(let text) = self { text } else { nil }
     }
 }
 
 extension RunningRelay {
-    /// Returns once nothing waits for connections, to be told together soon, or is due.
+    /// Waits until no delivery waits for a connection, for a digest that ends soon, or is due.
     func waitUntilNothingMoves() async throws {
         while true {
             let soon = World.real.now().advanced(by: .seconds(3600))
@@ -562,7 +565,9 @@ extension RunningRelay {
         try await waitUntilNothingIsDue()
     }
 
-    /// Returns once no retry is due: what an edit released is worked beside the progress.
+    /// Waits until no retry is due.
+    ///
+    /// Retries that an edit released are worked beside the progress.
     func waitUntilNothingIsDue() async throws {
         while let due = try await relay.store.nextRetryDue(excluding: [], unless: { _ in false }),
             due <= World.real.now()

@@ -2,7 +2,8 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Who counts as the creator of a record that a database has, and who reads what is private.
+/// Who counts as the creator of a record that comes from a database, and who may read private
+/// records.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct KnownCreatorTests {
     private static func furnish(_ relay: RunningRelay, reading role: String) async throws {
         let schema: JSONValue = [
@@ -22,7 +23,7 @@ import Testing
             .expect(200)
     }
 
-    /// What alice is answered who writes a record.
+    /// Returns alice's answer to an operation on a record.
     private static func write(
         _ operation: String, _ relay: RunningRelay
     ) async throws -> String {
@@ -45,7 +46,7 @@ import Testing
         return .object(change)
     }
 
-    /// A version is noted at the record before it is looked at.
+    /// The version of the record is written before the record itself is examined.
     @Test(arguments: [false, true])
     func `a creation with a version takes a record over from who took its name`(
         isNamed: Bool
@@ -55,7 +56,7 @@ import Testing
             let made = try await Self.write("create", relay)
             #expect(!made.contains("serverErrorCode"), "\(made)")
             var members: JSONObject = ["version": 1]
-            // A snapshot takes over what a client has made, and nothing else.
+            // A snapshot takes over only records that clients have created.
             if isNamed {
                 members["origin"] = ["userRecordName": "bob"]
                 members["snapshot"] = true

@@ -7,7 +7,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Lists of an operator: newest first, narrowed by names, and gone through page by page.
+/// The operator's lists: newest first, filtered by names, and read page by page.
 @Suite struct ListScenarioTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 
@@ -137,6 +137,6 @@ import Testing
         }
     }
 
-    /// A text as it stands in JSON.
+    /// Returns a text as it appears in JSON.
     private func quoted(_ text: String) -> String { text.replacing("\"", with: "\\\"") }
 }

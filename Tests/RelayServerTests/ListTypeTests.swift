@@ -5,10 +5,11 @@ import Testing
 
 @testable import RelayServer
 
-/// Lists are answered by the type of their elements, empty ones too, as the service does; whatever
-/// a client calls them is understood.
+/// Lists are answered with the type of their elements, even if they are empty, as CloudKit does.
+///
+/// Whatever type a client gives is understood.
 @Suite struct ListTypeTests {
-    /// What is written of a field, and how it is answered.
+    /// A written field, and how the relay answers it.
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String { "\(type ?? "no type") \(value)" }
         var value: String
@@ -55,7 +56,7 @@ import Testing
                 "value": [["fileChecksum": "c", "size": 3, "downloadURL": "https://x/y"]],
                 "type": "ASSETID_LIST",
             ]),
-        // What nothing unites are texts: a client's array has one type.
+        // Elements without a common type become strings, because a client's array has one type.
         Case(value: #"[1,"a"]"#, answered: ["value": ["1", "a"], "type": "STRING_LIST"]),
         Case(
             value: #"[["a"],["b"]]"#,
@@ -164,7 +165,7 @@ import Testing
         }
     }
 
-    /// Databases send what no client may write.
+    /// Databases send lists that no client may write.
     @Test func `a list has no null in it, whatever a database sent`() {
         let cases: [(FieldValue, String, JSONValue)] = [
             (.list([.integer(1), .string("a"), .null]), "STRING_LIST", ["1", "a"]),

@@ -4,7 +4,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// The listeners of a running relay under clients that come in crowds, or are slow.
+/// The listeners of a running relay under many clients and slow ones.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct ListenerTests {
     private static func port(_ relay: RunningRelay) async throws -> Int {
         try await relay.relay.ports.port(of: "http")
@@ -12,7 +12,7 @@ import Testing
 
     private static let question = "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n"
 
-    /// Opens connections until one is refused, and returns those that are inside, and the refusal.
+    /// Opens connections until one is refused, and returns the accepted ones and the refusal.
     private static func fill(_ port: Int) async throws -> ([RawConnection], refusal: String) {
         var crowd: [RawConnection] = []
         while crowd.count < 64 {
@@ -37,7 +37,7 @@ import Testing
             #expect(refusal.contains("Retry-After: 1\r\n"))
             #expect(refusal.contains("Connection: close\r\n"))
             #expect(refusal.contains("the relay already has the maximum number of connections"))
-            // The operator has a listener of his own.
+            // The operator has a separate listener.
             let overview = try await relay.client.administer("GET", "overview")
             #expect(overview.status == 200)
             for connection in crowd { try await connection.finish() }
@@ -115,7 +115,7 @@ import Testing
                 var crowd: [RawConnection] = []
                 for _ in 0..<100 {
                     let next = try await RawConnection.open(port)
-                    // It is answered that this is no request.
+                    // The relay answers that this is no request.
                     try? await next.send("GG\r\n\r\n")
                     crowd.append(next)
                 }
@@ -123,7 +123,7 @@ import Testing
             }
             try await inside.send(Self.question)
             #expect(await inside.hear(until: "}").hasPrefix("HTTP/1.1 200"))
-            // Who comes now waits some moments.
+            // A new client waits for a moment.
             let next = try await RawConnection.open(port)
             try await next.send(Self.question)
             #expect(await next.hear(until: "}").hasPrefix("HTTP/1.1 200"))
@@ -139,7 +139,8 @@ import Testing
                 "POST /changes/1/\(relay.container.key.container)/development/none HTTP/1.1\r\n"
                     + "Host: relay\r\nContent-Length: 1000000000\r\n\r\n")
             #expect(await connection.hear(until: "}").hasPrefix("HTTP/1.1 404"))
-            // Its client has two seconds to go, in which a thousand megabytes came through before.
+            // The client has two seconds to leave; before this bound, a thousand megabytes came
+            // through.
             var sent = 0
             while sent < 1000 {
                 do { try await connection.send(part) } catch { break }
@@ -169,14 +170,14 @@ import Testing
             let answer = await connection.hearAll()
             #expect(answer.hasPrefix("HTTP/1.1 408"), "\(answer)")
             #expect(answer.contains("the body of the request arrived too slowly"))
-            // The name of the request stands where every other answer has it, and in its body.
+            // The request's ID is in the usual header field, and in the body.
             let fields = answer.split(separator: "\r\n")
             let uuid = try #require(fields.first { $0.hasPrefix("X-Apple-Request-UUID: ") })
             #expect(answer.contains("\"uuid\":\"\(uuid.dropFirst(22))\""))
         }
     }
 
-    /// Else the time of an answer ran while a body came, and cut off what took longer.
+    /// Regression: the time limit of the answer ran while the body came, and cut off slow bodies.
     @Test func `a body that was asked for has its own time, and not that of an answer`()
         async throws
     {
@@ -193,10 +194,10 @@ import Testing
         }
     }
 
-    /// Java's client, and Debezium Server with it, offers HTTP/2 with each request.
+    /// Java's client, which Debezium Server uses, offers HTTP/2 with each request.
     ///
-    /// The decoder reads nothing after such a request, so that the next one on its connection would
-    /// wait for ever.
+    /// The decoder reads nothing after such a request, so the next one on its connection would wait
+    /// for ever.
     @Test func `who offers another protocol is answered, and comes again by a new connection`()
         async throws
     {
@@ -212,7 +213,7 @@ import Testing
         }
     }
 
-    /// It is kept while it comes, and there are thousands of connections.
+    /// A head is kept in memory while it comes, and there are thousands of connections.
     @Test(arguments: [(20, 1000, 200), (40, 1000, 400), (190, 10, 200), (300, 10, 400)])
     func `a head has so many bytes and fields`(fields: Int, bytes: Int, status: Int) async throws {
         try await RunningRelay.with { relay in
@@ -226,7 +227,7 @@ import Testing
         }
     }
 
-    /// The loop reads from nobody else as long as any connection has more to answer.
+    /// The event loop reads from no other connection while one has more requests to answer.
     @Test func `of very many requests sent at once the first are answered, and the last says so`()
         async throws
     {
@@ -235,10 +236,10 @@ import Testing
             try await connection.send(String(repeating: Self.question, count: 1700))
             let answers = await connection.hearAll().components(separatedBy: "HTTP/1.1 200")
                 .dropFirst().map { $0.contains("Connection: close") }
-            // Some may be answered while others come.
+            // Some may be answered while others are still arriving.
             #expect((16..<1700).contains(answers.count), "\(answers.count)")
             #expect(answers.firstIndex(of: true) == answers.count - 1)
-            // A few at once are no reason to end a connection.
+            // A few requests at once do not end a connection.
             let other = try await RawConnection.open(await Self.port(relay))
             try await other.send(
                 String(repeating: Self.question, count: 7)
@@ -248,8 +249,8 @@ import Testing
         }
     }
 
-    /// Such a client takes a connection that is not said to stay for one that ends, and waits for
-    /// that.
+    /// Such a client assumes that a connection ends unless the response says that it stays, and
+    /// waits for the end.
     @Test func `a client of HTTP/1.0 has its connection ended, unless it asked otherwise`()
         async throws
     {
@@ -308,7 +309,8 @@ import Testing
         }
     }
 
-    /// Whoever looks for a word in a field would put them in order first.
+    /// Swift normalises the text when it searches it for a word, which would first sort all the
+    /// marks.
     @Test(arguments: ["Accept", "Connection", "Expect"])
     func `a field with more combining marks than any language has is refused`(
         name: String
@@ -327,7 +329,8 @@ import Testing
     }
 
     @Test func `a connection without requests ends, and one that asks does not`() async throws {
-        // Longer than a busy machine takes between two calls: the client's own connections end too.
+        // Longer than a busy machine takes between two calls, because the client's own connections
+        // time out too.
         try await RunningRelay.with(["--http-idle-seconds", "8"]) { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
             try await connection.send(Self.question)
@@ -366,7 +369,7 @@ import Testing
 }
 
 extension RunningRelay {
-    /// The metrics as the operator sees them.
+    /// Returns the metrics as the operator sees them.
     func metrics() async throws -> String {
         var operators = client
         operators.url = client.adminURL
