@@ -6,9 +6,9 @@ import Testing
 
 @testable import RelayServer
 
-/// The call that waits for what happens to changes.
+/// The call that waits for events of the walk.
 @Suite(.timeLimit(.minutes(15))) struct ListeningTests {
-    /// One call on a running relay.
+    /// Makes one call to a running relay.
     private static func listen(
         _ relay: RunningRelay, _ query: String = ""
     ) async throws -> RelayClient.Reply {
@@ -61,7 +61,7 @@ import Testing
             #expect(begun.status == 200, "\(begun.text)")
             #expect(Self.kinds(begun) == [])
             let place = try Self.after(begun)
-            // It is held until there is something.
+            // The call is held until there is an event.
             async let held = Self.listen(relay, "after=\(place)&hold=30&only=change")
             try await relay.container.post(
                 .change(
@@ -159,11 +159,11 @@ import Testing
             container: ContainerKey(
                 container: Fixtures.identifier("iCloud.com.example.Art"), environment: .production))
         let asked = question
-        // It may meet the one that looks whether it is there.
+        // This call may compete with the one below that checks whether it is waiting.
         let held = Task {
             while !Task.isCancelled, (try? await events.next(asked, hold: .seconds(600))) == nil {}
         }
-        // It is there once there is no place for another.
+        // It is waiting once there is no place for another call.
         let isTaken = await Turns.yield(until: {
             (try? await events.next(asked, hold: .zero)) == nil
         })

@@ -8,11 +8,11 @@ import Testing
 @testable import Live
 @testable import RelayServer
 
-/// What waits for streams has one bound for all of them.
+/// All streams together have one bound for the frames that wait for them.
 @Suite struct LiveBacklogTests {
     private final class Stream: Sendable {}
 
-    /// Who was ended.
+    /// The streams that were ended.
     private final class Ended: Sendable {
         private let numbers = Mutex<[Int]>([])
         var last: Int? { numbers.withLock { $0.last } }
@@ -21,10 +21,10 @@ import Testing
 
     private let streams = (0..<5).map { _ in Stream() }
     private let ended = Ended()
-    /// Of 16 steps.
+    /// A backlog with room for 16 steps.
     private let backlog = LiveBacklog(megabytes: 4)
 
-    /// Notes what waits for a stream; returns the number of the one that ends.
+    /// Notes that `steps` wait for a stream; returns the number of the stream that ends for it.
     private func note(_ stream: Int, of user: String, in name: String, _ steps: Int) -> Int? {
         let party = LiveBacklog.Party(
             container: ContainerKey(
@@ -43,7 +43,7 @@ import Testing
         #expect(note(2, of: "bob", in: "one", 6) == nil)
         #expect(note(3, of: "carol", in: "two", 1) == nil)
         #expect(backlog.bytes == 4 * 1024 * 1024)
-        // Bob's is the longest, and more waits for Mallory.
+        // Bob has the longest stream, but more waits for Mallory altogether.
         #expect(note(4, of: "dave", in: "two", 1) == 1)
         #expect(note(1, of: "mallory", in: "one", 0) == nil)
         #expect(backlog.bytes == 3 * 1024 * 1024)
@@ -54,7 +54,8 @@ import Testing
             #expect(note(stream, of: "user-\(stream)", in: "one", 4) == nil)
         }
         #expect(note(3, of: "dave", in: "two", 3) == nil)
-        // More waits for Dave than for any of them, and for all of them more than for Dave.
+        // More waits for Dave than for any single one of them, but more for all of them than for
+        // Dave.
         let first = try #require(note(3, of: "dave", in: "two", 5))
         #expect((0..<3).contains(first))
     }
@@ -90,7 +91,7 @@ import Testing
         }
     }
 
-    /// What one is sent of it.
+    /// Returns the result that one connection is sent.
     private static func result(_ shown: ShownRecords) -> LiveResult {
         let query = LiveQuery(.result, Fixtures.subscription("q"), form: LiveForm())
         let form = LiveRecordForm(store: UUIDBytes(high: 1, low: 1), secret: [1])
@@ -109,11 +110,11 @@ import Testing
         replaced.add(100_000)
         outbox.weighResults()
         #expect(outbox.resultBytes == before + 100_000)
-        // Two who are sent the same have them once.
+        // Two connections that are sent the same records share them.
         outbox.append(Self.result(shown))
         outbox.weighResults()
         #expect(outbox.resultBytes == 2 * before + 100_000)
-        // It has no more than it lists, whatever else was replaced.
+        // A result accounts for no more than the records that it lists, whatever was replaced.
         replaced.add(1_000_000_000)
         outbox.weighResults()
         #expect(outbox.resultBytes == 2 * before + records.reduce(0) { $0 + $1.bytes })
@@ -129,7 +130,7 @@ import Testing
         var parts = 0
         while outbox.next() != nil { parts += 1 }
         #expect(parts > 1 && outbox.resultBytes == 0)
-        // Whoever asks again and again, and takes little, has so many waiting and no more.
+        // A client that keeps asking and reads little has a bounded number of results waiting.
         for _ in 0..<5000 { outbox.append(result) }
         #expect(outbox.isOverfull && outbox.bytes == 0)
         outbox.removeAll()

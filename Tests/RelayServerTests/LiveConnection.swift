@@ -4,14 +4,16 @@ import NIOPosix
 import RelayModel
 import Synchronization
 
-/// A WebSocket as a test's client has it, by RFC 6455 and nothing of the relay's.
+/// A WebSocket client for tests, written after RFC 6455 and without any code of the relay's.
 final class LiveConnection: Sendable {
     private let channel: any Channel
     private let heard: AsyncStream<ByteBuffer>
     private let rest = Mutex(ByteBuffer())
-    /// The code with which the relay closed.
+    /// The close code that the relay sent.
     let closeCode = Mutex<UInt16?>(nil)
-    /// Whether it answers pings, as browsers do; what is read of it is answered.
+    /// Whether it answers pings, as browsers do.
+    ///
+    /// It answers those that a test comes across while it reads.
     let answersPings = Mutex(false)
 
     private final class Heard: ChannelInboundHandler, Sendable {
@@ -39,9 +41,9 @@ final class LiveConnection: Sendable {
         self.heard = heard
     }
 
-    /// Connects and asks for an upgrade, behind what a test wants to send `first`.
+    /// Connects and asks for an upgrade, followed by the bytes of `first`.
     ///
-    /// - Returns: The connection, and the head of the answer.
+    /// - Returns: The connection, and the head of the response.
     static func open(
         _ port: Int, path: String, headers: [String] = [], first: String = ""
     ) async throws -> (LiveConnection, head: String) {
@@ -83,7 +85,7 @@ final class LiveConnection: Sendable {
 
     // MARK: Frames
 
-    /// Sends a text frame, or what a test wants instead.
+    /// Sends a text frame, or one with another opcode, unfinished or unmasked.
     func send(
         _ text: String, opcode: UInt8 = 1, isLast: Bool = true, masks: Bool = true
     ) async throws {
@@ -119,7 +121,7 @@ final class LiveConnection: Sendable {
 
     func close() async throws { try await channel.close() }
 
-    /// Sends frames of no bytes, and resets the connection while they are read.
+    /// Sends empty frames, and resets the connection while the relay reads them.
     func reset(sending count: Int, _ opcode: UInt8) async throws {
         let provider = channel as? any SocketOptionProvider
         try await provider?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
@@ -129,13 +131,13 @@ final class LiveConnection: Sendable {
         try? await channel.close()
     }
 
-    /// Reads nothing from the network until ``resume()``.
+    /// Stops reading from the network until ``resume()``.
     func pause() async throws { try await channel.setOption(.autoRead, value: false).get() }
 
-    /// Reads again.
+    /// Reads from the network again.
     func resume() async throws { try await channel.setOption(.autoRead, value: true).get() }
 
-    /// The next text frame; `nil` once the connection is closed.
+    /// Returns the next text frame; `nil` once the connection is closed.
     func frame() async -> JSONObject? {
         while true {
             if let (opcode, payload) = take() {
@@ -174,7 +176,7 @@ final class LiveConnection: Sendable {
         }
     }
 
-    /// The next frame of this type.
+    /// Returns the next frame of this type.
     func frame(_ type: String) async -> JSONObject? {
         while let frame = await frame() {
             if frame["type"] == .string(type) { return frame }
@@ -182,7 +184,7 @@ final class LiveConnection: Sendable {
         return nil
     }
 
-    /// The frames until one of this type has come, which is the last.
+    /// Returns the frames up to and including the next one of this type.
     func frames(until type: String) async -> [JSONObject] {
         var frames: [JSONObject] = []
         while let frame = await frame() {

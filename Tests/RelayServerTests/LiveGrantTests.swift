@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Clients that are away while it changes who may read what they were shown.
+/// Clients that are disconnected while it changes who may read the records that they were shown.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveGrantTests {
     typealias Live = LiveScenarioTests
 

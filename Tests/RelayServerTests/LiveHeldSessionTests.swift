@@ -3,11 +3,11 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// Streams for `EventSource`, whose client has said before who it is.
+/// Streams for `EventSource`, whose client has identified itself in an earlier call.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveHeldSessionTests {
     typealias Live = LiveScenarioTests
 
-    /// Holds a session of alice's that shows all artworks; returns the path of its calls.
+    /// Creates a held session of alice's that shows all artworks; returns the path of its calls.
     private static func hold(
         _ relay: RunningRelay, showing query: JSONValue = ["id": "all", "recordType": "Artwork"]
     ) async throws -> String {
@@ -52,13 +52,13 @@ import Testing
             #expect(first.contains("text/event-stream") && first.contains("retry: "))
             #expect(first.contains(#""recordName":"a0""#))
             try await stream.finish()
-            // What happens meanwhile is told to whoever comes back, and nothing twice.
+            // A client that reconnects learns what happened meanwhile, and nothing twice.
             try await relay.container.post(Live.artwork("create", "a1", ["price": 7]))
             let again = try await Self.listen(relay, path, from: try Self.token(in: first))
             let missed = await again.hear(until: "\"state\":\"complete\"")
             #expect(missed.contains(#""isResumed":true"#), "\(missed)")
             #expect(missed.contains(#""recordName":"a1""#) && !missed.contains("\"a0\""))
-            // Without a token it begins with the result as it is.
+            // Without a token the stream begins with the present result.
             let anew = try await Self.listen(relay, path)
             let whole = await anew.hear(until: "\"state\":\"complete\"")
             #expect(whole.contains("\"a0\"") && whole.contains("\"a1\""))
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// Waits until the metrics have an end by this code.
+    /// Waits until the metrics count an end with this code.
     private static func expectCounted(_ relay: RunningRelay, _ code: String) async throws {
         let line = "belfry_live_ends_total{code=\"\(code)\"} "
         let isCounted = try await Turns.yield {
@@ -112,14 +112,15 @@ import Testing
             let second = await stream.hear(until: "\"complete\"")
             let told = try #require(second.split(separator: "\"complete\"").first)
             #expect(told.contains("\"dear\"") && !told.contains("id: "), "\(second)")
-            // As if nothing of that had arrived: what is known goes on, and what is new is shown.
+            // The relay behaves as if none of it had arrived: known queries resume, and new ones
+            // are shown.
             let again = try await Self.listen(relay, path, from: place)
             let whole = await again.hear(until: "\"type\":\"at\"")
             #expect(whole.split(separator: "\"isResumed\":true").count == 2, "\(whole)")
             #expect(whole.split(separator: "\"isResumed\":false").count == 2, "\(whole)")
             #expect(whole.contains("\"type\":\"result\"") && whole.contains("\"a0\""))
             #expect(try Self.token(in: whole).hasSuffix(".2"))
-            // What is no such place is none: all begins as it was to begin.
+            // An invalid place is ignored: all queries begin as they were declared.
             let anew = try await Self.listen(relay, path, from: "1-store-1")
             #expect(!(await anew.hear(until: "\"complete\"")).contains("\"isResumed\":true"))
         }
@@ -129,7 +130,8 @@ import Testing
         try await RunningRelay.with(["--rates-user", "1"]) { relay in
             let path = try await Self.hold(relay)
             var statuses: Set<Int> = []
-            // Ten at once and one a second: whatever a call takes, some come too soon.
+            // Ten calls at once and one a second are allowed: however long a call takes, some come
+            // too soon.
             for _ in 0..<600 where !statuses.contains(429) {
                 let answer = try await relay.client.call("POST", path, body: Self.fence)
                 statuses.insert(answer.status)
@@ -152,7 +154,8 @@ import Testing
             try await Self.expectGone(left, relay, clock)
             #expect(try await relay.client.call("GET", left + "/stream").status == 404)
             try await relay.client.call("POST", kept, body: Self.fence).expect(200)
-            // The minute begins when its stream ends, and ends nothing once another is opened.
+            // The minute begins when the session's stream ends, and opening another stream stops
+            // it.
             let again = try await Self.listen(relay, kept)
             _ = await again.hear(until: "\"type\":\"at\"")
             #expect(await stream.hear(until: "0\r\n\r\n").contains("4409"))
@@ -165,7 +168,7 @@ import Testing
 
     private static let fence = #"{"type":"fence","id":"f"}"#
 
-    /// Lets minutes pass until a session is there no more.
+    /// Advances the clock by minutes until a session is gone.
     private static func expectGone(
         _ path: String, _ relay: RunningRelay, _ clock: LongWaits
     ) async throws {
@@ -199,7 +202,7 @@ import Testing
             #expect(bad.status == 400)
             let hello = try await relay.client.call("POST", path, body: #"{"type":"hello"}"#)
             #expect(hello.status == 400 && hello.text.contains("was already sent"))
-            // The edit holds when the stream is opened again.
+            // The edit is still in effect when the stream is opened again.
             let again = try await Self.listen(relay, path)
             #expect(await again.hear(until: "\"complete\"").contains("\"id\":\"dear\""))
             try await relay.client.call("POST", path, body: #"{"type":"bye"}"#).expect(200)

@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What saved subscriptions fired, told to who is connected.
+/// Notifications of saved subscriptions, as connected clients get them.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveNotificationTests {
     typealias Live = LiveScenarioTests
 
@@ -39,7 +39,7 @@ import Testing
             #expect(
                 second?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a2",
                 "\(String(describing: second))")
-            // Marking it read elsewhere is told too.
+            // Marking a notification as read elsewhere is reported too.
             let read = second?["notification"]?.value(at: ["notificationID"]) ?? .null
             try await relay.container.call(
                 "notifications/markRead", ["notificationIDs": [read]], as: "alice", in: "public"
@@ -54,7 +54,7 @@ import Testing
             try await again.send(Self.set(1, ["since": marked?["syncToken"] ?? .null]))
             let missed = await again.frame("notification")
             #expect(missed?["notification"]?.value(at: ["payload", "ck", "qry", "rid"]) == "a3")
-            // Who wants the news alone is told nothing of before.
+            // With `initial: none` a client gets only new notifications.
             try await again.send(Self.set(2, ["initial": "none"]))
             try await again.send(["type": "fence", "id": "f"])
             _ = await again.frame("fenced")
@@ -101,7 +101,8 @@ import Testing
             let bob = try await Live.open(relay, as: "bob")
             try await bob.send(Self.set(1, ["since": token]))
             #expect(await bob.frame("reset")?["reason"] == "foreign")
-            // Who comes back before there is anything is not told so again.
+            // A client that comes back before there is anything new is not told again that there is
+            // nothing.
             let place = await bob.frame("place")?["syncToken"] ?? .null
             try await bob.send(Self.set(2, ["since": place, "database": "public"]))
             try await bob.send(["type": "fence", "id": "f"])
@@ -125,7 +126,7 @@ import Testing
             #expect(unkept.contains("kind: this container keeps no notifications"))
             #expect(unkept.contains("notKept"), "\(unkept)")
             try await Self.prepare(relay)
-            // Who was connected then need not come again.
+            // A client that was connected at that time need not start anew.
             try await page.send(Self.set(2))
             #expect(await page.frame("state")?["state"] == "bootstrapping")
             try await page.close()
@@ -157,7 +158,7 @@ import Testing
             let page = try await Live.open(relay)
             try await page.send(Self.set(1))
             _ = await page.frame("at")
-            // What is saved besides ends nothing.
+            // Saving other settings ends nothing.
             try await relay.client.administer(
                 "PATCH", relay.container.path, ["expirationSeconds": 600]
             ).expect(200)
@@ -176,7 +177,7 @@ import Testing
             try await relay.client.administer(
                 "PATCH", relay.container.path, ["keepsInbox": true]
             ).expect(200)
-            // The same query again is another one.
+            // The same query declared again is another query.
             try await page.send(Self.set(2, ["initial": "none"]))
             try await page.send(["type": "fence", "id": "g"])
             _ = await page.frame("fenced")

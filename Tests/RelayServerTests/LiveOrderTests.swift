@@ -12,7 +12,7 @@ import Testing
         return ["type": "set", "version": 1, "queries": [.object(query)]]
     }
 
-    /// The names that a query shows, in its order.
+    /// Returns the names that a query shows, in its order.
     private static func names(
         _ relay: RunningRelay, _ members: JSONObject
     ) async throws -> [String] {
@@ -39,7 +39,7 @@ import Testing
                 try await relay.container.post(Live.artwork("create", name, fields))
             }
             let child: JSONObject = ["orderBy": ["child": "rank"]]
-            // Nothing, false, true, numbers, texts.
+            // The order is: nothing, false, true, numbers, strings.
             #expect(try await Self.names(relay, child) == ["c", "b", "a", "10", "9"])
             var bounded = child
             bounded["end"] = ["value": 2]
@@ -62,7 +62,7 @@ import Testing
             #expect(
                 try await Self.names(relay, ["orderBy": "value", "limit": ["first": 2]])
                     == ["10", "9"])
-            // What a field was first seen to hold is no rule of the type's.
+            // The type that a field had first does not restrict later values.
             #expect(
                 try await Self.names(
                     relay, ["orderBy": ["child": "deep/x"], "start": ["value": 1]]) == ["b"])
@@ -123,7 +123,7 @@ import Testing
             }
             try await post("update", "a", 9, nil)
             #expect(await why() == "left")
-            // A source may say of a record that is there that it came into being.
+            // A source may send a creation of a record that exists already.
             try await post("create", "b", 3, nil)
             #expect(await why() == "left")
             try await post("create", "c", 1, ["alice", "bob"])

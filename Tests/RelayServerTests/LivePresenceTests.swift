@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What connections prove, and what waits for it.
+/// What connections prove to have heard, and which deliveries wait for such a proof.
 @Suite struct LivePresenceTests {
     private static func delivery(_ number: UInt64, device: String = "phone") -> Delivery {
         Fixtures.delivery(at: number, device: device).delivery
@@ -13,7 +13,7 @@ import Testing
 
     private static let place = LivePresence.Place(delivery(1))
 
-    /// Connects, and notes what is asked.
+    /// Connects, and records the questions that are asked.
     private static func enter(
         _ presence: LivePresence, _ number: UInt64 = 1
     ) -> Asked {
@@ -29,7 +29,7 @@ import Testing
         for position in 1...40 { told.note(LogPosition(UInt64(position))) }
         #expect(!told.contains(LogPosition(8)) && told.contains(LogPosition(9)))
         #expect(told.contains(LogPosition(40)) && !told.contains(LogPosition(41)))
-        // Once somebody has asked, more are kept.
+        // Once a question was asked, more positions are kept.
         for position in 41...1000 { told.note(LogPosition(UInt64(position))) }
         #expect(told.contains(LogPosition(41)) && told.contains(LogPosition(1000)))
         for position in 1001...3000 { told.note(LogPosition(UInt64(position))) }
@@ -82,7 +82,7 @@ import Testing
         #expect(await presence.decided() == [Self.delivery(1).id])
         #expect(!presence.endWait(for: Self.delivery(1).id))
         #expect(presence.endWait(for: Self.delivery(2).id))
-        // It went while the delivery was being kept.
+        // The connection closed while the delivery was being stored.
         presence.leave(Self.place, 1)
         presence.watch([Self.delivery(3)])
         #expect(await presence.decided() == [Self.delivery(3).id])
@@ -127,7 +127,7 @@ import Testing
         #expect(first == [0, 0, 0, 0, 0, 0, 0, 1])
         _ = proof.note(told: [LogPosition(2)])
         let second = proof.ask([Self.question(2)], isTellingInbox: false)
-        // What it was not told it will not be; a pong that answers no ping proves nothing.
+        // The connection will not be told this change. A pong that answers no ping proves nothing.
         #expect(proof.ask([Self.question(3)], isTellingInbox: false) == nil)
         proof.take(pong: [])
         proof.take(pong: [0, 0, 0, 0, 0, 0, 0, 9])
@@ -153,7 +153,7 @@ import Testing
     }
 }
 
-/// What a connection was asked.
+/// The questions that a connection was asked.
 private final class Asked: Sendable {
     let questions = Mutex<[LivePresence.Question]>([])
 }

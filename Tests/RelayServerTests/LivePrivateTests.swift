@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// Records of private databases that name readers, shown in an order.
+/// Records in private databases with readers, in results with an order.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LivePrivateTests {
     typealias Live = LiveScenarioTests
 
@@ -17,7 +17,7 @@ import Testing
         ],
     ]
 
-    /// Why the query began anew until all was told that it shows.
+    /// Returns the reasons for which the query began anew, until its result is complete.
     private static func resets(_ page: LiveConnection) async -> [JSONValue] {
         var resets: [JSONValue] = []
         while let frame = await page.frame() {
@@ -27,7 +27,7 @@ import Testing
         return resets
     }
 
-    /// The second one is shown what the first one is, by a group that stands already.
+    /// The second page joins an existing group, which shows the same as the first page's.
     @Test func `a second page is told that it has been told everything`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

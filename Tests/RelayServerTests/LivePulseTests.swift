@@ -3,13 +3,13 @@ import Testing
 
 @testable import RelayServer
 
-/// When a socket's client is asked whether it is there, and when it is taken for gone.
+/// When the relay sends a ping to a client, and when it considers the client gone.
 @Suite struct LivePulseTests {
     private static func moment(_ seconds: Int) -> NIODeadline {
         .uptimeNanoseconds(UInt64(seconds) * 1_000_000_000)
     }
 
-    /// The moments at which a relay looks.
+    /// The moments at which a relay checks its connections.
     private static func looks(until end: Int) -> [NIODeadline] {
         stride(from: 5, through: end, by: 5).map { moment($0) }
     }
@@ -23,7 +23,7 @@ import Testing
             pulse.spoke = now
             guard pulse.isQuiet(at: now) else { continue }
             asked += 1
-            // Browsers answer.
+            // Browsers answer pings.
             pulse.heard = now
         }
         #expect((10...25).contains(asked))
@@ -64,7 +64,7 @@ import Testing
         #expect(taking.isStuck(at: Self.moment(35)))
         taking.take(at: Self.moment(35))
         #expect(!taking.isStuck(at: Self.moment(65)))
-        // More that waits is nothing that was taken, and nor is what is forgotten.
+        // An increase of what waits shows no reading, and neither do frames that were dropped.
         let more = taking.look(at: Self.moment(70), 400_000)
         taking.forget()
         let none = taking.look(at: Self.moment(75), 100_000)

@@ -4,11 +4,11 @@ import Testing
 
 @testable import RelayServer
 
-/// What refuses a live query names the member that its client has written.
+/// The refusal of a live query names the member that the client wrote.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveRefusalTests {
     typealias Live = LiveScenarioTests
 
-    /// Queries that are refused, and how the reason begins.
+    /// Queries that are refused, and the beginnings of the reasons.
     private static var refused: [(query: JSONObject, reason: String)] {
         let long = String(repeating: "a", count: 300)
         let digits = String(repeating: "7", count: 1025)
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    /// Each name that is not there has an error of its own in the answer.
+    /// Each unknown name causes an error of its own in the answer.
     @Test func `no more names are removed at a time than there may be queries`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Live.open(relay)
@@ -114,14 +114,14 @@ import Testing
         }
     }
 
-    /// To compile one takes some thirty milliseconds.
+    /// Compiling a pattern takes about thirty milliseconds.
     @Test func `what is asked for once pays for its patterns, as what is saved does`() async throws
     {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
-            // All at once: 20,000 of 400,000 instructions come back in a second, however long the
-            // answers take.
+            // All are sent at once. Of 400,000 instructions 20,000 are regained each second,
+            // however long the answers take.
             for number in 0..<80 {
                 let predicate = "k = 'v\(number)' AND t MATCHES '\\\\w{1,20}got\(number)'"
                 try await page.send([
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    /// Turns at parsing long texts are shared out by containers.
+    /// Containers share the turns for parsing long texts, and an unknown container has none.
     @Test func `of a container that is not there no long text is parsed`() async throws {
         let long = "{" + String(repeating: "x", count: 100_000)
         try await RunningRelay.with { relay in
@@ -223,7 +223,7 @@ import Testing
         try await RunningRelay.with(["--rates-user", "1"]) { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
-            // Ten at once are the user's, of which "hello" was one.
+            // A user may make ten calls at once; `hello` was the first of them.
             for number in 0..<30 {
                 try await page.send([
                     "type": "get", "id": .string("g\(number)"),
@@ -244,7 +244,7 @@ import Testing
                 }
                 #expect(refused?["retryAfter"] == 1, "\(type)")
             }
-            // One more user is another one.
+            // Another user has a rate of their own.
             let other = try await Live.open(relay, as: "bob")
             try await other.send(["type": "set", "version": 1, "queries": []])
             #expect(await other.frame("state")?["state"] == "bootstrapping")
@@ -257,7 +257,7 @@ import Testing
             let who =
                 "?ckAPIToken=\(relay.container.apiToken)"
                 + "&ckWebAuthToken=\(SampleContainer.userToken("carol"))"
-            // Ten at once are the user's, of whom nothing was asked before.
+            // A user may make ten calls at once, and has made none so far.
             for _ in 0..<9 {
                 try await relay.client.call(
                     "POST", Live.path(relay) + "/poll" + who, body: body

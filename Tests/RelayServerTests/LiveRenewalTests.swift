@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Tokens that are renewed, and sets that are refused or edited, over real sockets.
+/// Renewed tokens, and sets that are refused or edited, over real sockets.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveRenewalTests {
     typealias Live = LiveScenarioTests
 
@@ -14,7 +14,7 @@ import Testing
         ["type": "token", "ckWebAuthToken": .string(token)]
     }
 
-    /// What has been told until a fence is reached.
+    /// Returns the frames that come before a fence is reached.
     private static func told(_ page: LiveConnection) async throws -> [JSONObject] {
         try await page.send(["type": "fence", "id": "f"])
         return await page.frames(until: "fenced")
@@ -28,7 +28,7 @@ import Testing
             try await page.send(Self.renewal(SampleContainer.userToken("alice")))
             #expect(try await Self.told(page).map { $0["type"] } == ["fenced"])
             _ = await page.frame("at")
-            // "hello" has asked for bare values.
+            // `hello` has asked for bare values.
             try await page.send(["type": "get", "id": "g", "query": ["recordType": "Artwork"]])
             let result = await page.frame("result")
             #expect(result?["records"]?.value(at: ["0", "fields", "price"]) == 5)
@@ -190,7 +190,8 @@ import Testing
             #expect(frames.map { $0["type"] } == ["state", "result", "state", "at", "fenced"])
             #expect(frames.count > 2 && frames[2]["state"] == "complete")
             _ = await page.frame("at")
-            // What names readers makes each window its user's own, and is part of what is durable.
+            // A record with readers makes each window specific to its user, so the query begins
+            // anew.
             try await page.send([
                 "type": "set", "version": 2, "base": 1, "remove": ["all"],
                 "add": [
@@ -242,12 +243,12 @@ import Testing
         revocations.note(.schema(container))
         #expect(revocations.end(of: identity("alice", session: 1), since: mark)?.code == .forbidden)
         #expect(revocations.end(of: identity("alice", session: 2), since: mark) == nil)
-        // Who signs in again after that is another one.
+        // A session that starts after the revocation is not affected.
         let later = revocations.count
         revocations.note(.sessions(Fixtures.identifier("alice"), container))
         #expect(revocations.end(of: identity("alice", session: 2), since: later) != nil)
         #expect(revocations.end(of: identity("alice", session: 3), since: revocations.count) == nil)
-        // What is not remembered any more is not taken for nothing.
+        // If revocations may have been forgotten, the connection ends, because it cannot be judged.
         for number in 0..<5_000 { revocations.note(.key("other\(number)", container)) }
         #expect(revocations.end(of: identity("bob", session: 9), since: mark)?.code == .notNow)
     }

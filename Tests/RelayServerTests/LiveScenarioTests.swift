@@ -6,13 +6,13 @@ import RelayTestKit
 import Synchronization
 import Testing
 
-/// Connected clients see what changes: the whole relay, over real sockets.
+/// Connected clients see changes: the whole relay, over real sockets.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveScenarioTests {
     static func path(_ relay: RunningRelay) -> String {
         "/live/1/\(relay.container.key.container)/\(relay.container.key.environment.rawValue)"
     }
 
-    /// Where alice posts to a live door.
+    /// Returns the path and query for alice's POST to a live call.
     static func door(_ name: String, of relay: RunningRelay) -> String {
         path(relay) + "/\(name)?ckAPIToken=\(relay.container.apiToken)"
             + "&ckWebAuthToken=\(SampleContainer.userToken("alice"))"
@@ -34,7 +34,7 @@ import Testing
         let (connection, head) = try await LiveConnection.open(
             try await relay.relay.ports.port(of: "http"), path: path(relay))
         #expect(head.hasPrefix("HTTP/1.1 101"), "\(head)")
-        // RFC 6455, §1.3.
+        // The example of RFC 6455, section 1.3.
         #expect(head.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="))
         try await connection.send(hello(relay, as: user, on: device))
         let welcome = await connection.frame("welcome")
@@ -68,7 +68,7 @@ import Testing
         ],
     ]
 
-    /// Two spellings of one letter are equal as texts, and two users as names.
+    /// Swift considers two spellings of one letter equal, but they are the names of two users.
     @Test func `users whose names are equal as texts are shown each their own`() async throws {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
@@ -166,7 +166,7 @@ import Testing
             #expect(faults?.value(at: ["3", "id"]) == "typo")
             try await page.send(["type": "set", "version": 2, "base": 1, "remove": []])
             #expect(await page.frame("state")?["serverErrorCode"] == "CONFLICT")
-            // The connection goes on.
+            // The connection continues.
             try await page.send(["type": "set", "version": 3, "queries": []])
             let state = await page.frame("state")
             #expect(state?["state"] == "bootstrapping" && state?["isEmpty"] == true)
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    /// Whoever does what `reconnect` says would else come back, having said goodbye.
+    /// A client that obeyed `reconnect` would otherwise come back after its goodbye.
     @Test func `who says goodbye is not asked to come back`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Self.open(relay)
@@ -239,7 +239,8 @@ import Testing
                     + "Sec-WebSocket-Version: 13\r\n"
                     + "Sec-WebSocket-Protocol: belfry.live.v1\r\n\r\n")
             #expect(await raw.hear(until: "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=").contains(" 101 "))
-            // A frame that nobody masked: what comes is read, though the task of HTTP has left.
+            // An unmasked frame: the relay reads it, although the task of the HTTP request has
+            // ended.
             try await raw.send("\u{01}\u{02}{}")
             #expect(await raw.hear(until: "4400").contains("a client must mask its frames"))
             let page = try await Self.open(relay)
@@ -330,7 +331,7 @@ import Testing
         }
     }
 
-    /// The header fields with which a server signs a call.
+    /// Returns the header fields with which a server signs a call.
     private static func signed(
         _ body: String, to target: String, by key: P256.Signing.PrivateKey, _ id: String
     ) throws -> [String: String] {
@@ -374,7 +375,7 @@ import Testing
         }
     }
 
-    /// What may have user tokens count no more.
+    /// Settings that invalidate user tokens.
     static let refusals: [JSONValue] = [
         ["userTokens": ["sharedSecret": "another shared secret of 32 bytes and more"]],
         ["userTokens": ["sharedSecret": .string(SampleContainer.userSecret), "audience": "art"]],
@@ -469,7 +470,7 @@ import Testing
                 _ = await page.frames(until: "at")
             }
             try await slow.pause()
-            // More than what a socket and its system take.
+            // More than a socket and the operating system buffer.
             let long = String(repeating: "x", count: 50_000)
             let count = 300
             var told = 0

@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What becomes of queries that a set declares again, or under another name.
+/// What happens to queries that a set declares again, or under another name.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveSetEditTests {
     typealias Live = LiveScenarioTests
 
@@ -13,7 +13,7 @@ import Testing
         return .object(query)
     }
 
-    /// Sends a set, and gives the frames until it is taken, or refused.
+    /// Sends a set, and returns the frames until it is complete or refused.
     private static func send(
         _ page: LiveConnection, _ version: Int64, _ members: JSONObject
     ) async throws -> [JSONObject] {
@@ -22,7 +22,7 @@ import Testing
         try await page.send(.object(set))
         var frames: [JSONObject] = []
         while let frame = await page.frame() {
-            // A position behind an earlier state, or a change, may come still.
+            // A position after an earlier state, or a change, may still come.
             if frames.isEmpty, frame["version"] != .integer(version) { continue }
             frames.append(frame)
             if frame["state"] == "complete" || frame["state"] == "error" { break }
@@ -46,7 +46,7 @@ import Testing
             #expect(again[0]["queries"]?.value(at: ["0", "isResumed"]) == nil)
             #expect(again[0]["queries"]?.value(at: ["1", "isResumed"]) == false)
             #expect(!again.contains { $0["type"] == "result" })
-            // What is asked to end, or to tell what there is, is another one.
+            // A query with `once` is another query than one without.
             let once = try await Self.send(
                 page, 3, ["queries": [Self.query("all", ["once": true])]])
             #expect(once[0]["queries"]?.value(at: ["0", "isResumed"]) == false)

@@ -2,12 +2,13 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Texts that look alike and differ in their bytes: to Swift they are equal, to the relay they are
-/// two users, two conditions and two records.
+/// Texts that look alike and differ in their bytes.
+///
+/// Swift considers them equal. For the relay they are two users, two conditions and two records.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveSpellingTests {
     typealias Live = LiveScenarioTests
 
-    /// One letter, and a letter with an accent behind it.
+    /// A precomposed letter, and the same letter with a combining accent.
     private static let spellings = ["zo\u{E9}", "zoe\u{301}"]
 
     private static func artwork(
@@ -18,12 +19,12 @@ import Testing
         return .object(change)
     }
 
-    /// The names that each query is shown, by its id.
+    /// Returns the names that each query shows, by the query's `id`.
     private static func shown(_ page: LiveConnection) async -> [String: [String]] {
         var groups: [String: JSONValue] = [:]
         var shown: [String: [String]] = [:]
         for frame in await page.frames(until: "at") {
-            // Where readers are named a window's group becomes another one.
+            // With readers, the group of a window may be replaced by another one.
             if case .array(let queries)? = frame["queries"] {
                 for query in queries {
                     guard case .string(let id)? = query.value(at: ["id"]) else { continue }
@@ -75,7 +76,7 @@ import Testing
         }
     }
 
-    /// NSPredicate compares texts in their composed form; Realm's queries and orders do not.
+    /// NSPredicate compares texts in their composed form; Realm's queries and orders compare bytes.
     @Test func `conditions, orders and bounds that look the same are told apart`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)

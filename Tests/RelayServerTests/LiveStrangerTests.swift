@@ -7,7 +7,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What a connection may cost before it is known whose it is, and what one may that is.
+/// What a connection may cost before and after its user is known.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveStrangerTests {
     typealias Live = LiveScenarioTests
 
@@ -49,7 +49,8 @@ import Testing
         #expect(old[values: .connection] == ["close", "Upgrade"])
     }
 
-    /// From behind a flag is found by counting all the flags before it.
+    /// A flag is two regional indicators, so Swift finds a letter from the end by counting all
+    /// indicators before it.
     @Test(.timeLimit(.minutes(5))) func `a field of very many flags is read at once`() {
         let flags = String(repeating: "\u{1F1E6}", count: 1_000_000)
         #expect(Substring(" \t\(flags)\t ").trimmed.utf8.elementsEqual(flags.utf8))
@@ -60,7 +61,7 @@ import Testing
     }
 
     @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {
-        // So slow a rate that nothing is forgiven between two guesses on a busy machine.
+        // The rate is so slow that nothing is regained between two guesses on a busy machine.
         try await RunningRelay.with(["--rates-address", "2"]) { relay in
             var codes: [JSONValue] = []
             for number in 0..<20 where codes.last != 4429 {
@@ -74,7 +75,7 @@ import Testing
         }
     }
 
-    /// A write that fails has the channel read what is left, in the middle of the reading before.
+    /// A failing write makes the channel read what is left, in the middle of the previous read.
     @Test(arguments: [9, 8] as [UInt8])
     func `whoever asks for answers and resets the connection ends nothing else`(
         opcode: UInt8
@@ -128,7 +129,9 @@ import Testing
         }
     }
 
-    /// Of some thousand who went in that moment one stayed; so few show it now and then.
+    /// Regression: of some thousand clients that disconnected at that moment, one was kept.
+    ///
+    /// So few show the error only now and then.
     @Test func `whoever goes while being let in is forgotten`() async throws {
         let rates = [
             "--rates-key", "0", "--rates-address", "0", "--live-hellos-per-second", "1000000",
@@ -164,7 +167,7 @@ import Testing
             _ = await stream.hear(until: "id: ")
             #expect(try await count() == 1)
             try await stream.close()
-            // The next heartbeat would find it out, after half a minute.
+            // The next heartbeat, after half a minute, would notice it in any case.
             let end = ContinuousClock.now + .seconds(20)
             while try await count() > 0, ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(20))
@@ -192,13 +195,13 @@ import Testing
                         + "Host: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)",
                     200
                 ),
-                // Without "Connection: Upgrade" it would be read on as HTTP behind it.
+                // Without "Connection: Upgrade" the following bytes would be read as HTTP.
                 ("GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(key)", 400),
             ] {
                 let (page, head) = try await LiveConnection.open(port, path: path, first: first)
                 #expect(head.hasPrefix("HTTP/1.1 \(status)"), "\(first) \(head)")
                 try? await page.close()
-                // The relay is there for others.
+                // The relay still serves others.
                 let other = try await Live.open(relay)
                 try await other.close()
             }
@@ -213,7 +216,7 @@ import Testing
         }
     }
 
-    /// RFC 6455, §4.1, asks for HTTP/1.1, and a server ignores such a field of HTTP/1.0.
+    /// RFC 6455, section 4.1, requires HTTP/1.1, and a server ignores such a field of HTTP/1.0.
     @Test func `no socket is opened over HTTP 1.0`() async throws {
         try await RunningRelay.with { relay in
             let raw = try await RawConnection.open(try await relay.relay.ports.port(of: "http"))
@@ -231,14 +234,14 @@ import Testing
     @Test func `a stream that is not read lags as a socket does, and misses nothing`()
         async throws
     {
-        // However slow the machine is: who takes nothing for that long is ended.
+        // Even on a slow machine: the default would end a client that reads nothing for so long.
         try await RunningRelay.with(["--http-answer-seconds", "600"]) { relay in
             let query = #"{"id":"all","kind":"changes","recordType":"Artwork"}"#
             let text = #"{"format":"plain","set":{"version":1,"queries":[\#(query)]}}"#
             let stream = try await RawConnection.posting(text, to: "stream", of: relay)
             _ = await stream.hear(until: "id: ")
             try await stream.pause()
-            // More than what the connection and its system take.
+            // More than the connection and the operating system buffer.
             let long = String(repeating: "x", count: 600_000)
             let count = 14
             for number in 0..<count {
@@ -290,7 +293,7 @@ import Testing
             #expect(bye?["reconnect"] == true)
             try await first.send(["type": "bye"])
             _ = await first.frame("bye")
-            // The place is free once the relay has seen that the connection is no more.
+            // The place is free once the relay has noticed that the connection is closed.
             var isIn = false
             for _ in 0..<200 where !isIn {
                 let next = try await Self.stranger(relay)
@@ -313,7 +316,7 @@ import Testing
             let bye = await next.frame("bye")
             #expect(bye?["code"] == 4503)
             try await next.close()
-            // The place is free once the relay has seen that the connection is no more.
+            // The place is free once the relay has noticed that the connection is closed.
             var answer = ""
             for _ in 0..<200 where !answer.hasPrefix("HTTP/1.1 200") {
                 let raw = try await RawConnection.open(
@@ -356,7 +359,7 @@ import Testing
         #expect(waits(7, at: 5_999) == [nil, nil, 1, 1, 2, 2, 3])
         #expect(waits(3, at: 6_000) == [nil, nil, 1])
         #expect(waits(400, at: 7_000).last == LiveNewcomers.mostPatience)
-        // A clock that is set back does not keep anybody out.
+        // A clock that is set back does not lock anybody out.
         #expect(waits(1, at: 3_000) == [nil])
     }
 
@@ -374,7 +377,8 @@ import Testing
 
     @Test func `a file with an origin that fits no page is refused`() {
         var bounds = LiveBounds()
-        // Hybrid apps have schemes of their own, and those of files a place without a name.
+        // Hybrid apps have URL schemes of their own, and pages from files have an origin without a
+        // host.
         let apps = "capacitor://localhost, ionic://localhost, tauri://localhost, app://-, file://"
         #expect(bounds.setOrigins("https://a.example, http://localhost:3000, \(apps)") == [])
         for origin in ["capacitor://localhost", "tauri://localhost", "app://-", "file://"] {
@@ -435,7 +439,7 @@ import Testing
                 "POST", path, headers: head, body: JSONValue.object(body).text
             ).expect(200)
             if door == "poll" { #expect(answer["frames", "1", "state"] == "bootstrapping") }
-            // What says in the body who asks is read before that is known.
+            // Credentials in the body must be read before the caller is known.
             body["ckAPIToken"] = .string(relay.container.apiToken)
             body["ckWebAuthToken"] = .string(token)
             let refused = try await relay.client.call(

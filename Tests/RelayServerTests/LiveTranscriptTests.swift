@@ -15,7 +15,7 @@ import Testing
             ?? []
     }()
 
-    /// Whether `value` is what `pattern` says; `…` stands for anything.
+    /// Returns whether `value` matches `pattern`, in which `…` stands for anything.
     private static func fits(_ value: JSONValue?, _ pattern: JSONValue) -> Bool {
         if pattern == "…" { return value != nil }
         switch (value, pattern) {

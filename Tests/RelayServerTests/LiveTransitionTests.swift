@@ -2,7 +2,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Where updates bring records, over real sockets.
+/// How updates move records into and out of results, over real sockets.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct LiveTransitionTests {
     typealias Live = LiveScenarioTests
 
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// What an update tells of a record, after it and before it.
+    /// Returns what an update says of a record after it and before it.
     private static func update(_ relay: RunningRelay) async throws -> (JSONObject, JSONObject) {
         let page = try await Live.open(relay)
         let query: JSONValue = [
@@ -98,7 +98,7 @@ import Testing
             #expect(tag != nil && item?.value(at: ["recordChangeTag"]) == tag)
             let token = await page.frame("at")?["at"] ?? .null
             try await page.close()
-            // The log says what it was, and not which version.
+            // The log has the former record, but not its version.
             try await relay.container.post(Live.artwork("update", "a0", ["price": 7]))
             let again = try await Live.open(relay)
             try await again.send(set(["since": token, "fingerprint": print ?? .null]))
@@ -120,7 +120,7 @@ import Testing
                 #expect(before[name] == nil, "\(name)")
             }
         }
-        // Of a record that is kept it is known who made it, and who changed it before.
+        // For a kept record, its creator and last modifier are known.
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))

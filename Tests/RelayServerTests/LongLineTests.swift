@@ -6,7 +6,7 @@ import Testing
 @testable import RelayServer
 @testable import Storage
 
-/// Where long conditions stand in line, and what that keeps others from.
+/// The line in which requests with long conditions wait, and what they do not block.
 @Suite(.timeLimit(.minutes(30))) struct LongLineTests {
     private static let long: JSONValue = [
         "subscriptionID": "a", "subscriptionType": "query", "firesOn": ["create"],
@@ -18,7 +18,8 @@ import Testing
         "notificationInfo": ["alertBody": "new"],
     ]
 
-    /// Makes a call, does something once that stands in line for long conditions, and has it go on.
+    /// Makes a call, runs `meanwhile` once the call waits in the line for long conditions, and lets
+    /// it continue.
     private func answer(
         of relay: TestRelay, to call: @escaping @Sendable () async throws -> TestRelay.Answer,
         meanwhile: () -> Void = {}
@@ -41,7 +42,8 @@ import Testing
         return try await calling.value
     }
 
-    // The next change that is judged at length waited for all of them, and all pushes for that.
+    // Regression: a change that needs long judging waited for all of them, and all pushes waited
+    // for the change.
     @Test func `who waits with a long condition keeps no change from being judged`() async throws {
         try await TestRelay.with { relay in
             let turns = relay.dependencies.indexes.turns
