@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The real clock, but for waits of about one length: those end when a test says so.
+/// A clock that is real except for waits of about one length, which end when the test says so.
 final class LongWaits: Clock, Sendable {
     typealias Instant = ContinuousClock.Instant
 
@@ -14,7 +14,7 @@ final class LongWaits: Clock, Sendable {
     private let length: Duration
     private let state = Mutex(State())
 
-    /// Holds up waits of `length`, and of up to a second less.
+    /// Makes a clock that holds waits of `length`, and of up to a second less.
     init(of length: Duration) {
         self.length = length
     }
@@ -49,7 +49,7 @@ final class LongWaits: Clock, Sendable {
         }
     }
 
-    /// The time has passed for all who wait.
+    /// Ends all waits that are held.
     func pass() {
         let waiting = state.withLock { state in
             defer { state.waiting = [:] }

@@ -7,7 +7,7 @@ import Testing
 @testable import RelayServer
 
 @Suite struct LongWorkThreadTests {
-    /// How much the thread on which this runs gives way.
+    /// Returns the nice value of the thread on which this runs.
     @concurrent private func niceness() async -> Int32 {
         getpriority(numericCast(PRIO_PROCESS.rawValue), 0)
     }

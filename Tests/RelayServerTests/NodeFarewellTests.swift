@@ -8,7 +8,7 @@ import Testing
 
 /// How a connection from another relay ends, without a socket.
 @Suite struct NodeFarewellTests {
-    /// Counts what those behind are told of the end.
+    /// Counts how often the handlers behind are told of the end.
     private final class Ends: ChannelInboundHandler {
         typealias InboundIn = HTTPRequestPart
         typealias InboundOut = HTTPRequestPart
@@ -49,7 +49,7 @@ import Testing
 
     private func finish() throws { try channel.writeOutbound(HTTPResponsePart.end(nil)) }
 
-    /// What goes out next, if it is the head of an answer.
+    /// Returns the next outgoing part, if it is the head of a response.
     private func head() throws -> HTTPResponse? {
         guard case .head(let head)? = try channel.readOutbound(as: HTTPResponsePart.self) else {
             return nil
@@ -68,11 +68,11 @@ import Testing
         #expect(told?.status.kind == .informational)
         #expect(told?.headerFields[.nodeDeclined] != nil)
         #expect(ends.count == 0)
-        // What was on its way is worked by nobody.
+        // A call that was on its way is not processed.
         try come()
         let came = try hasCome()
         #expect(!came && !calls.isAny)
-        // A relay of before waits for an answer.
+        // An older relay waits for a response.
         let answer = try head()
         #expect(answer?.status == .misdirectedRequest)
         #expect(answer?.headerFields[.nodeDeclined] != nil)
@@ -98,7 +98,8 @@ import Testing
         _ = try channel.finish()
     }
 
-    /// Its head let the other relay keep the connection, whose next call could cross with its end.
+    /// The head of the response let the other relay keep the connection, and its next call may
+    /// cross with the end.
     @Test func `an answer that had begun before the end is followed by that none is taken`() throws
     {
         try come()
@@ -117,7 +118,7 @@ import Testing
         _ = try channel.finish()
     }
 
-    /// A connection may be made, and a call come by it, while its listener ends.
+    /// A connection may be made, and a call arrive on it, while its listener ends.
     @Test func `what came by a connection that nobody takes is declined`() throws {
         try come()
         channel.pipeline.fireUserInboundEventTriggered(TakenConnection.Dropped())

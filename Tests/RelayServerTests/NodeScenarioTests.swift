@@ -11,8 +11,9 @@ import Testing
 
 @testable import RelayServer
 
-/// Two relays on one schema of a real server: one owns the store, the other hands on what it is
-/// asked, and takes the first one's place.
+/// Two relays on one schema of a real server.
+///
+/// One owns the store. The other one forwards its calls to the owner, and takes its place.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .serialized, .timeLimit(.minutes(30)))
@@ -21,7 +22,7 @@ struct NodeScenarioTests {
         let first: RunningNode
         let second: RunningNode
         let gateway: SampleGateway
-        /// Reached by way of the second.
+        /// The container, as reached by way of the second relay.
         let container: SampleContainer
         let lines: AccessLines
         let schema: String
@@ -31,7 +32,7 @@ struct NodeScenarioTests {
         }
     }
 
-    /// The addresses that the access log names, and what else the log says.
+    /// The addresses in the access log, and the other messages of the log.
     private final class AccessLines: Sendable {
         private let addresses = Mutex<[String]>([])
         private let messages = Mutex<Set<String>>([])
@@ -109,13 +110,13 @@ struct NodeScenarioTests {
             try await container.post(.change("create", "a1"))
             let pushes = try await pair.arrivals(2)
             #expect(Set(pushes.compactMap { SampleDevice.name(of: $0.deviceToken) }).count == 2)
-            // The owner has it all.
+            // The owner has the subscription.
             var there = container
             there.client = try await pair.first.client()
             #expect(try await there.subscriptionIDs() == ["q"])
             let overview = try await container.client.administer("GET", "overview").expect(200)
             #expect(overview.text.contains("iCloud.com.example.Art"))
-            // What is refused is refused as there.
+            // A refusal is the owner's refusal.
             let stranger = try await container.client.call(
                 "GET",
                 "/database/1/\(container.key.container)/development/public/subscriptions/list")
@@ -134,7 +135,8 @@ struct NodeScenarioTests {
                 Issue.record("\(made.text)")
                 return
             }
-            // It leads to where it was asked for, also once other stores come beside this one.
+            // The URL leads to the address that the client used, and stays valid when other shards
+            // are added.
             #expect(url.hasPrefix(container.client.url) && url.contains("?shard="), "\(url)")
             try await pair.second.checkWhatIsTold(of: container, pollAt: url)
         }
@@ -210,7 +212,7 @@ struct NodeScenarioTests {
     @Test func `who stood by answers by itself once the owner ends, on the same connections`()
         async throws
     {
-        // However long a busy machine takes to open the store.
+        // The limit is long because a busy machine may take long to open the store.
         try await Self.with(["--nodes-wait-seconds", "60"]) { pair in
             for device in SampleDevice.usual { try await pair.container.register(device) }
             try await pair.container.save(.query("q", info: ["alertBody": "New"]))
@@ -232,7 +234,7 @@ struct NodeScenarioTests {
             #expect(await connection.hear(until: "position").contains("HTTP/1.1 200"))
             try await pair.second.waitForWarmth()
             try await pair.first.end()
-            // It waits until there is an owner again.
+            // The call waits until the store has an owner again.
             try await post("a2")
             #expect(await connection.hear(until: "position").contains("HTTP/1.1 200"))
             try await pair.second.wait(as: "owner")
@@ -258,7 +260,7 @@ struct NodeScenarioTests {
         }
     }
 
-    /// Behind a proxy they all have one address, and so one cookie.
+    /// Behind a proxy all relays have one address, and thus one cookie.
     @Test func `who is signed in at the console is so at each relay, and signs out at any`()
         async throws
     {

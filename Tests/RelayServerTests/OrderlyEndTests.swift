@@ -3,16 +3,17 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// An orderly end waits for clients that are in the middle of a request, and not forever.
+/// An orderly end waits for clients in the middle of a request, but not for ever.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct OrderlyEndTests {
-    /// A connection on which a change has come in by half.
+    /// A connection on which half of a change has arrived.
     private struct HalfChange {
         let connection: RawConnection
         let rest: String
         let port: Int
 
-        /// Sends a whole request and the half of another; once the first is answered, the relay
-        /// has seen the second.
+        /// Sends a whole request and half of another one.
+        ///
+        /// When the first is answered, the relay has seen the second.
         static func begin(_ relay: RunningRelay, port: Int) async throws -> HalfChange {
             let connection = try await RawConnection.open(port)
             let body = JSONValue.change("create", "half").text
@@ -36,7 +37,7 @@ import Testing
         /// Waits until the listener is closed.
         func waitUntilNobodyElseIsServed() async {
             while let other = try? await RawConnection.open(port) {
-                // A connection that was taken is closed by the listener.
+                // The listener closes a connection that it has accepted.
                 _ = await other.hearAll()
             }
         }
@@ -49,7 +50,7 @@ import Testing
             half.yield(try await HalfChange.begin(relay, port: port))
             half.finish()
         }
-        // The relay has ended, although nobody sent the rest.
+        // The relay has ended, although the rest was never sent.
         for await each in halves {
             let answer = await each.connection.hearAll()
             #expect(!answer.contains("HTTP/1.1 200"))
@@ -74,13 +75,13 @@ import Testing
 
     @Test func `a live poll that is held is answered, and keeps no end waiting`() async throws {
         let (polls, poll) = AsyncStream.makeStream(of: RawConnection.self)
-        // Less than the poll would be held, and much for a busy machine.
+        // Less than the poll's hold, and long enough for a busy machine.
         try await RunningRelay.with(["--shutdown-grace-seconds", "20"]) { relay in
             let body = #"""
                 {"wait":25,"set":{"version":1,"queries":[
                     {"id":"a","kind":"changes","recordType":"Artwork"}]}}
                 """#
-            // Once the first is answered, the poll has come.
+            // When the first request is answered, the poll has arrived.
             let connection = try await RawConnection.posting(
                 body, to: "poll", of: relay,
                 behind: "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n")
@@ -101,7 +102,7 @@ import Testing
             let connection = try await RawConnection.posting(body, to: "stream", of: relay)
             _ = await connection.hear(until: "\"complete\"")
             try await connection.pause()
-            // More than the system keeps of a connection.
+            // More than the operating system buffers for a connection.
             let text = String(repeating: "x", count: 3000)
             for round in 0..<24 {
                 let changes = (0..<160).map { number in
@@ -114,7 +115,7 @@ import Testing
                     body: "[\(changes.joined(separator: ","))]"
                 ).expect(200)
             }
-            // The connection is kept until the relay has ended.
+            // The connection stays open until the relay has ended.
             stream.yield(connection)
             stream.finish()
         }

@@ -4,16 +4,18 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// Beyond its bounds the relay refuses changes, says which bound and when to come again, keeps what
-/// it took, and takes changes again by itself.
+/// Beyond its bounds the relay refuses changes.
+///
+/// It names the bound and says when to retry, keeps what it has accepted, and accepts changes again
+/// by itself.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct OverloadScenarioTests {
-    /// Posts ten changes that owe bob pushes, and then one after the other until one is refused.
+    /// Posts ten changes that owe bob pushes, and then single changes until one is refused.
     private static func postUntilRefused(
         _ relay: RunningRelay, by bound: String
     ) async throws -> (taken: Int, refusal: RelayClient.Reply) {
         try await relay.container.save(.query("q"), as: "bob")
         try await relay.container.post(.array((0..<10).map { .change("create", "a\($0)") }))
-        // The bounds are looked at every second.
+        // The bounds are checked every second.
         try await relay.waitForBounds([bound])
         var taken = 10
         while true {
@@ -33,7 +35,7 @@ import Testing
         try await relay.waitForBounds([bound])
     }
 
-    /// Waits until changes are taken, and everything that was taken has arrived.
+    /// Waits until changes are accepted, and all accepted changes have been pushed.
     private static func checkRecovery(
         _ relay: RunningRelay, taken: Int, at gateway: SampleGateway
     ) async throws {
@@ -50,7 +52,7 @@ import Testing
             await relay.gateway.simulated.stop()
             let (taken, refusal) = try await Self.postUntilRefused(relay, by: "retries")
             try await Self.check(refusal, names: "retries", relay)
-            // What changes nothing is answered as ever.
+            // Calls that append nothing are answered as usual.
             #expect(try await relay.container.subscriptionIDs(of: "bob") == ["q"])
             try await relay.container.save(.query("r", "artist == 'x'"), as: "alice")
             let back = try await relay.gateway.startAgain()
@@ -73,7 +75,7 @@ import Testing
     }
 
     @Test func `too much memory refuses changes, and deliveries go on`() async throws {
-        // The bound is looked at after the first second, so these are taken.
+        // The bound is first checked after a second, so these changes are accepted.
         try await RunningRelay.with(["--bounds-memory-megabytes", "1"]) { relay in
             try await relay.container.save(.query("q"), as: "bob")
             var taken = 0
@@ -89,7 +91,7 @@ import Testing
 }
 
 extension RunningRelay {
-    /// Posts a change without expecting that it is taken.
+    /// Posts a change that may be refused.
     func post(_ name: String) async throws -> RelayClient.Reply {
         try await client.call(
             "POST", "/changes/1/\(container.key.container)/development/database",
@@ -97,7 +99,7 @@ extension RunningRelay {
             body: JSONValue.change("create", name).text)
     }
 
-    /// Waits until these bounds are reached and no others, as the overview has them.
+    /// Waits until the overview lists exactly these bounds as reached.
     func waitForBounds(_ bounds: [String]) async throws {
         while true {
             let view = try await client.administer("GET", "overview").expect(200)
@@ -109,7 +111,7 @@ extension RunningRelay {
     }
 }
 
-/// An answer lacks a member.
+/// A response lacks a member.
 private struct MissingMember: Error {
     let name: String
 }

@@ -2,10 +2,11 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// In the private database zones are answered with the user's own name as their owner, and come
-/// back so: in references, in conditions and in what databases post.
+/// In the private database, zones are answered with the user's own name as their owner.
+///
+/// Clients send them back in that form: in references, in conditions and in what databases post.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct OwnZoneTests {
-    /// One and the same zone, as clients write it.
+    /// The same zone, in the forms in which clients write it.
     private static let zones: [JSONValue] = [
         ["zoneName": "g"], "g", ["zoneName": "g", "ownerRecordName": "alice"],
         ["zoneName": "g", "ownerName": "alice"],
@@ -28,7 +29,7 @@ import Testing
         ]
     }
 
-    /// Every form in which a client may ask for a reference.
+    /// Returns every form in which a client may compare with a reference.
     private static func conditions(_ field: String, _ value: JSONValue) -> [JSONObject] {
         [
             ["predicate": .string("\(field) == %@"), "predicateArguments": [value]],
@@ -102,7 +103,8 @@ import Testing
                     #expect(found == ["album"], "\(condition)")
                 }
             }
-            // What is the same wish is a duplicate; each form is a wish of its own here.
+            // An equal condition would be a duplicate, but each of these forms is a different
+            // condition.
             for (index, condition) in Self.conditions(
                 "___recordID", Self.reference("later", in: answered)
             ).enumerated() {
@@ -204,7 +206,7 @@ import Testing
         }
     }
 
-    /// Clients end at a zone without an owner, and some at a reference without a zone.
+    /// Some clients fail at a zone without an owner, and some at a reference without a zone.
     @Test func `the zone of a reference is answered with its owner`() async throws {
         try await Self.withZone { relay in
             let whole: JSONValue = [
@@ -230,7 +232,8 @@ import Testing
                 #expect(fields.value(at: ["many", "value"]) == [read], "\(made.text)")
                 #expect(
                     fields.value(at: ["bare", "value", "zoneID"]) == elsewhere, "\(made.text)")
-                // It means this zone, and in conditions the default one.
+                // Without a zone it means the record's own zone, while a condition would mean the
+                // default zone.
                 #expect(
                     fields.value(at: ["bound", "value"])
                         == ["recordName": "x", "action": "DELETE_SELF"], "\(made.text)")

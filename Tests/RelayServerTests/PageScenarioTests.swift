@@ -6,11 +6,11 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Lists over HTTP: a page holds so many bytes, and says how to go on.
+/// Lists over HTTP: a page has a limit in bytes, and says how to continue.
 @Suite struct PageScenarioTests {
     private static let admin = "containers/iCloud.com.example.Art/development"
 
-    /// Records of 900 kB in the default zone and in a zone of the user's.
+    /// Creates records of 900 kB in the default zone or in a zone of the user's.
     private static func fill(_ relay: TestRelay, zone: String?, _ count: Int) async throws {
         let text = String(repeating: "x", count: 900_000)
         let place = zone.map { #""zoneID":{"zoneName":"\#($0)"},"# } ?? ""

@@ -1,9 +1,9 @@
 import RelayModel
 import Testing
 
-/// Regular expressions as strangers and users send them.
+/// Regular expressions in requests of strangers and users.
 @Suite struct PatternScenarioTests {
-    /// Saves three conditions with patterns that nobody else has, of 27,000 instructions each.
+    /// Saves three conditions with unique patterns of 27,000 compiled instructions each.
     private static func save(_ relay: TestRelay, _ number: Int) async throws -> String {
         let operations = (0..<3).map { part in
             let name = "\(number)-\(part)"
@@ -20,17 +20,17 @@ import Testing
     @Test func `who has very many compiled is told to come again later`() async throws {
         try await TestRelay.with { relay in
             #expect(try await Self.save(relay, 0).contains("serverErrorCode") == false)
-            // 400,000 instructions are there at once, and 20,000 come in a second.
+            // A user may compile 400,000 instructions at once, and 20,000 more each second.
             var answer = ""
             for number in 1...20 where !answer.contains("try again later") {
                 answer = try await Self.save(relay, number)
             }
             #expect(answer.contains("try again later"), "\(answer)")
-            // In the place of each operation, by the code and the time that programs go by.
+            // Each operation is refused with a code and a retry time, by which programs decide.
             #expect(answer.contains("THROTTLED"), "\(answer)")
             #expect(answer.contains("\"retryAfter\":1"), "\(answer)")
             #expect(!answer.contains("BAD_REQUEST"), "\(answer)")
-            // What was compiled already is nothing new.
+            // Patterns that are compiled already cost nothing.
             #expect(try await Self.save(relay, 0).contains("try again later") == false)
         }
     }

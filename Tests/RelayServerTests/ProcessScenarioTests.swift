@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What is changed about a running relay without a restart.
+/// What can be changed in a running relay without a restart.
 @Suite struct ProcessScenarioTests {
     @Test func `the level of the log is set for a span, and then as configured again`() {
         let seconds = Mutex<Int64>(0)
@@ -80,12 +80,13 @@ import Testing
         let now = Timestamp(seconds: 5)
         let statuses = [200, 200, 200, 404, 200, 503, 200, 500, 200, 200]
         let taken = statuses.map { share.take($0, at: now).isWritten }
-        // Of three one, as long as there is room in the second; and faults of the relay's always.
+        // Every third request is logged as long as the second has room, and the relay's own
+        // failures are always logged.
         #expect(
             taken == [true, false, false, true, false, true, false, true, false, false])
         let next = Timestamp(seconds: 6)
         #expect(share.take(200, at: next).leftOut == AccessShare.LeftOut(count: 2))
-        // Those have a bound of their own.
+        // Failures have a bound of their own.
         let most = AccessLog.Settings.failuresPerSecond
         let failures = (0..<most + 3).count { _ in share.take(503, at: next).isWritten }
         #expect(failures == most)
@@ -116,7 +117,7 @@ import Testing
 
     // MARK: The certificate
 
-    /// Writes a certificate of its own and the key that belongs to it.
+    /// Writes a self-signed certificate and its key.
     private static func makePair(_ name: String, in folder: URL) throws {
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/openssl")
@@ -153,7 +154,7 @@ import Testing
         let served = try ServedCertificate(files, logger: logger)
         let first = served.chain
         let left = Double(try #require(served.expiry).seconds) - Date().timeIntervalSince1970
-        // It was made for two days.
+        // The certificate is valid for two days.
         #expect((86_400...3 * 86_400).contains(left))
         try install("two", "one")
         let notItsKey = ConfigurationError([

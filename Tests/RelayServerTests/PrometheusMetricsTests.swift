@@ -31,7 +31,8 @@ import Testing
     @Test func `a number that changes while it is shown is shown as it is in the end`() {
         let metrics = PrometheusMetrics()
         let gauge = Gauge(label: "a_gauge", dimensions: [], factory: metrics)
-        // Somebody else changes it, and shows that, between the first reading and its showing.
+        // Simulates another thread that changes and shows the number between the first reading and
+        // its showing.
         var numbers = [1, 0, 0, 0]
         gauge.show { numbers.removeFirst() }
         #expect(metrics.render() == "# TYPE a_gauge gauge\na_gauge 0\n")
@@ -85,7 +86,8 @@ import Testing
         metrics.makeCounter(label: "alarms", dimensions: []).increment(by: 1)
         #expect(metrics.render().contains("alarms 1\n"))
         #expect(metrics.render().split(separator: "\n").count == 13)
-        // Nor does the relay take theirs, and what is forgotten leaves its room.
+        // The relay's own series do not use up the room of the containers', and forgotten series
+        // free it.
         for number in 0..<100 {
             metrics.makeCounter(label: "m", dimensions: [("x", "\(number)")]).increment(by: 1)
         }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import RelayServer
 
-/// How provider tokens get over a restart.
+/// Provider tokens survive a restart.
 @Suite struct ProviderTokenBufferTests {
     private func record(_ number: Int) -> ProviderTokenRecord {
         ProviderTokenRecord(

@@ -1,7 +1,7 @@
 import RelayServer
 import Testing
 
-/// What stands behind the question mark of a request.
+/// The query parameters of a request.
 @Suite struct QueryParametersTests {
     @Test func `parameters are decoded as browsers encode them`() {
         let query = QueryParameters(target: "/a?x=1+2&y=%C3%A9%2B&&z&w==&x=3")
@@ -11,7 +11,7 @@ import Testing
         #expect(QueryParameters(target: "/a?b?c=1")["b?c"] == "1")
     }
 
-    /// As letters a sign and the mark behind it are one, and that is no sign.
+    /// A sign and a combining mark after it are one `Character`, which does not equal the sign.
     @Test func `a sign is one whatever follows it`() {
         let query = QueryParameters(target: "/a?\u{301}x=1&prefix=\u{301}b&\u{FE0F}y=2")
         #expect(query["\u{301}x"] == "1")
@@ -19,7 +19,7 @@ import Testing
         #expect(query["\u{FE0F}y"] == "2")
     }
 
-    /// To look for a parameter compares its name with all others.
+    /// Looking for a parameter compares its name with all others.
     @Test func `a name or a value of endless marks stands for nothing`() {
         let few = String(repeating: "%CC%A3", count: 64)
         let many = few + "%CC%A3"

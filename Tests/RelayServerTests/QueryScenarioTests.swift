@@ -10,7 +10,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What queries of records may use, and what becomes of those that want more.
+/// The bounds of record queries, and what happens to queries that exceed them.
 @Suite struct QueryScenarioTests {
     private static func settings(
         rows: Int = 200_000, time: Duration = .seconds(3600), places: Int = 32
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// Goes through all pages; returns the names on each.
+    /// Fetches all pages of a query, and returns the names on each.
     private static func pages(_ relay: TestRelay, _ query: String) async throws -> [[String]] {
         var pages: [[String]] = []
         var marker = ""
@@ -123,7 +123,7 @@ import Testing
             }
             #expect(!String(decoding: bytes, as: UTF8.self).contains("r1"))
             #expect(bytes.count > 28)
-            // What was changed by anybody is refused.
+            // A marker that was tampered with is refused.
             var forged = bytes
             forged[20] ^= 1
             let refused = try await relay.post(
@@ -248,7 +248,7 @@ import Testing
     ) throws {
         let condition = try RecordCondition(try RecordPredicate(format: text))
         for number in 1...200 {
-            // What the condition does not read makes no other form.
+            // Fields that the condition does not read do not count as another form.
             let record = Self.part(
                 number, ["year": .integer(1950), "other\(number)": .integer(1)])
             #expect(condition.holds(for: record, at: TestRelay.now) == expected)
@@ -298,7 +298,7 @@ import Testing
         #expect(
             Self.refusal(&places, .server, crowded)
                 == "4 queries of the container run already; allowed are 4 at a time")
-        // The last place of the relay, and one more for whoever has none.
+        // This takes the last place of the relay. A party without any place gets one more.
         try places.enter(.server, of: quiet, places: 4)
         #expect(
             Self.refusal(&places, .server, quiet)
@@ -311,7 +311,7 @@ import Testing
         #expect(places.count == 5)
     }
 
-    /// Why nobody more may enter; `nil` if somebody may.
+    /// Returns why no further query may enter; `nil` if it may.
     private static func refusal(
         _ places: inout QueryPlaces, _ party: QueryParty, _ container: ContainerKey
     ) -> String? {
@@ -332,7 +332,7 @@ import Testing
         let query = Task {
             try await watch.ending {
                 begun.continuation.yield()
-                // Nothing ever comes: only cancellation ends it.
+                // The stream never yields: only cancellation ends it.
                 for await _ in AsyncStream<Void>.makeStream().stream {}
                 try Task.checkCancellation()
             }
@@ -341,7 +341,7 @@ import Testing
         watch.happen(forRelaysEnd: isRelaysEnd)
         let error = await #expect(throws: APIError.self) { try await query.value }
         #expect(error?.httpStatus == status)
-        // Whoever had gone before is not waited for either.
+        // A client that disconnected earlier is not waited for either.
         await #expect(throws: APIError.self) {
             try await watch.ending { try Task.checkCancellation() }
         }
@@ -356,7 +356,7 @@ import Testing
             try await Self.createRecord(in: store, place)
             let gate = DispatchSemaphore(value: 0)
             let begun = AsyncStream.makeStream(of: Void.self)
-            // Somebody else has the only turn, so that the query waits for as long as we like.
+            // Another task holds the only turn, so the query waits as long as the test wants.
             let other = Task {
                 try await store.scanRecords(
                     RecordScan(of: known("Artwork"), in: place), into: ()
@@ -392,7 +392,7 @@ import Testing
             at: TestRelay.now)
     }
 
-    /// Waits until so many queries run, asking for something else meanwhile.
+    /// Waits until `count` queries run, making other requests meanwhile.
     private static func wait(
         until count: Int, on admission: QueryAdmission, _ port: Int
     ) async throws {

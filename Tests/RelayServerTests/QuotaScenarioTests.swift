@@ -73,7 +73,7 @@ import Testing
             let set = try await relay.admin(
                 .patch, Self.path, #"{"quotas":{"userSubscriptions":1,"records":5}}"#)
             #expect(set["quotas"] == ["userSubscriptions": 1, "records": 5])
-            // What is not named stays, and null clears.
+            // Quotas that are not named stay, and null removes one.
             let cleared = try await relay.admin(
                 .patch, Self.path, #"{"quotas":{"records":null,"zones":7}}"#)
             #expect(cleared["quotas"] == ["userSubscriptions": 1, "zones": 7])

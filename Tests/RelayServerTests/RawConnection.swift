@@ -4,12 +4,12 @@ import Synchronization
 
 @testable import RelayServer
 
-/// A connection over which a test sends what it likes, whole requests or not.
+/// A TCP connection over which a test sends any text, complete requests or not.
 struct RawConnection: Sendable {
     private let channel: any Channel
     private let heard: Heard
 
-    /// What came in so far.
+    /// What has arrived so far.
     private final class Heard: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
 
@@ -25,7 +25,7 @@ struct RawConnection: Sendable {
         }
 
         func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-            // Nothing more comes.
+            // The server has closed its side.
             if event as? ChannelEvent == .inputClosed { context.close(promise: nil) }
         }
 
@@ -38,7 +38,7 @@ struct RawConnection: Sendable {
         }
     }
 
-    /// Connects to a port of the loopback interface, from one of its addresses.
+    /// Connects to a loopback port from the given loopback address.
     static func open(_ port: Int, from address: String = "127.0.0.1") async throws -> RawConnection
     {
         let heard = Heard()
@@ -50,8 +50,9 @@ struct RawConnection: Sendable {
         return RawConnection(channel: channel, heard: heard)
     }
 
-    /// Posts to a live door of `relay` as alice, on a connection of its own, behind what is sent
-    /// `first`.
+    /// Posts to a live call of `relay` as alice on a new connection.
+    ///
+    /// `first` is sent before the request.
     static func posting(
         _ body: String, to door: String, of relay: RunningRelay, headers: [String] = [],
         behind first: String = ""
@@ -69,31 +70,32 @@ struct RawConnection: Sendable {
         try await channel.writeAndFlush(ByteBuffer(string: text))
     }
 
-    /// Takes nothing more, as a telephone that sleeps; the system keeps little for it.
+    /// Stops reading, as a phone does that sleeps.
     ///
-    /// With still less the window stays small for ever: megabytes took minutes afterwards.
+    /// The operating system buffers only a little. With an even smaller buffer the TCP window would
+    /// stay small for ever, and megabytes would take minutes afterwards.
     func pause() async throws {
         try await channel.setOption(.socketOption(.so_rcvbuf), value: 1 << 17).get()
         try await channel.setOption(.autoRead, value: false).get()
     }
 
-    /// Goes.
+    /// Closes the connection.
     func close() async throws {
         try await channel.close()
     }
 
-    /// Sends nothing more.
+    /// Closes the sending side.
     func finish() async throws {
         try await channel.close(mode: .output)
     }
 
-    /// Reads again.
+    /// Resumes reading.
     func resume() async throws { try await channel.setOption(.autoRead, value: true).get() }
 
-    /// What comes until `end` has come, or the connection is closed.
+    /// Returns what arrives until `end` has arrived, or the connection is closed.
     func hear(until end: String) async -> String {
         var all = ""
-        // What was heard before is not gone through again: answers may have megabytes.
+        // Only new text is searched, because responses may have megabytes.
         var last = ""
         for await part in heard.parts {
             all += part
@@ -103,7 +105,7 @@ struct RawConnection: Sendable {
         return all
     }
 
-    /// What comes until the connection is closed.
+    /// Returns what arrives until the connection is closed.
     func hearAll() async -> String {
         await heard.parts.reduce(into: "") { $0 += $1 }
     }

@@ -8,7 +8,7 @@ import Testing
 @testable import StorageSQL
 @testable import StorageSQLite
 
-/// Whatever is accepted over HTTP is listed and read again, from the file.
+/// Everything that is accepted over HTTP can be listed and read again from the file.
 @Suite struct ReadableScenarioTests {
     private static let container = "containers/iCloud.com.example.Art/development"
     private static let secretHeader = ["X-Secret": "secret-secret-secret"]
@@ -29,7 +29,7 @@ import Testing
             body: body)
     }
 
-    /// Everything that lists what was kept answers, and the file holds no row that cannot be read.
+    /// Checks that all lists can be answered, and that the file has no unreadable row.
     private static func expectReadable(_ relay: TestRelay) async throws {
         for path in ["/changes?limit=500", "/changes/parked?limit=500"] {
             let answer = try await relay.admin(.get, container + path)
@@ -53,7 +53,8 @@ import Testing
     {
         try await TestRelay.with { relay in
             try await Self.makeSource(relay)
-            // A dictionary with such a member is kept as {"$map": {…}}: two levels for one.
+            // A dictionary with a member that begins with `$` is stored as `{"$map": {…}}`, which
+            // is two levels instead of one.
             let deep =
                 String(repeating: #"{"a":1,"$x":"#, count: 70) + "0"
                 + String(repeating: "}", count: 70)

@@ -3,7 +3,8 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Who may read binds every way to a notification: the push of a range, the courier, the inbox.
+/// Read permissions hold for every way in which notifications are delivered: pushes of ranges, the
+/// courier and the inbox.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ReadingPlacesTests {
     private static let secret = "hush-hush"
     private static let curious: JSONObject = [
@@ -11,7 +12,7 @@ import Testing
         "desiredKeys": ["secret"],
     ]
 
-    /// Artworks are kept; who reads those that name no readers stands in the grant.
+    /// Keeps artworks; `role` may read those that name no readers.
     private static func furnish(
         _ relay: RunningRelay, reading role: String = "_world"
     ) async throws {
@@ -47,8 +48,9 @@ import Testing
         try await relay.container.post(.object(change))
     }
 
-    /// A record that only bob may read is kept, changed in part, and deleted by webhooks of which
-    /// the first alone names its readers.
+    /// Creates a record that only bob may read, changes it in part and deletes it.
+    ///
+    /// Only the first of the webhooks names its readers.
     private static func changeWhatIsBobs(_ relay: RunningRelay) async throws {
         try await post(
             relay, "create",
@@ -59,7 +61,7 @@ import Testing
         try await post(relay, "delete", ["recordName": "r"])
     }
 
-    /// A record that everybody may read, so that there is something to wait for.
+    /// Creates a record that everybody may read, so that there is a push to wait for.
     private static func changeWhatIsEverybodys(_ relay: RunningRelay) async throws {
         try await post(
             relay, "create",
@@ -82,8 +84,8 @@ import Testing
             try await Self.furnish(relay)
             try await Self.changeWhatIsBobs(relay)
             try await Self.changeWhatIsEverybodys(relay)
-            // Three changes by two subscriptions for bob's device, and the one of everybody's for
-            // his and alice's two; ranges are worked beside the progress.
+            // Three changes for two subscriptions and bob's device, and the public one for his
+            // device and alice's two. Ranges are worked beside the progress.
             _ = try await relay.pushes(12)
             _ = try await relay.arrivals()
             let alices = try await Self.list(relay, of: "alice")
@@ -91,7 +93,7 @@ import Testing
             #expect(alices.text.contains("here"))
             let bobs = try await Self.list(relay, of: "bob")
             #expect(bobs.text.contains(Self.secret))
-            // Each of three changes by two subscriptions, and the one of everybody's.
+            // Three changes for two subscriptions each, and the public one.
             #expect(bobs["notifications", "7"] != nil && bobs["notifications", "8"] == nil)
         }
     }

@@ -2,10 +2,10 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// Who may read a record is told of it, and nobody else: what binds calls on records binds pushes.
+/// Only users who may read a record are told of it: the rules for record calls hold for pushes.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ReadingRightsTests {
     private static let everything: [String] = ["create", "update", "delete"]
-    /// A notification that would show what a record holds in every place that can.
+    /// A notification that shows a record's fields in every possible place.
     private static let curious: JSONObject = [
         "alertLocalizationKey": "%1$@", "alertLocalizationArgs": ["secret"],
         "titleLocalizationKey": "%1$@", "titleLocalizationArgs": ["secret"],
@@ -54,7 +54,7 @@ import Testing
         return ["operations": [["operationType": .string(operation), "record": .object(record)]]]
     }
 
-    /// Bob writes a record, changes it and deletes it.
+    /// Writes a record as bob, changes it and deletes it.
     private static func write(_ relay: RunningRelay) async throws {
         for (operation, value) in [("create", "x1"), ("forceUpdate", "x2"), ("forceDelete", nil)] {
             let reply = try await relay.container.call(
@@ -98,7 +98,7 @@ import Testing
                 try await relay.container.post(.change(operation, "w", ["secret": "x"]))
             }
             #expect(try await relay.arrivals() == [])
-            // What names its readers is theirs, as it is in queries.
+            // A record that names its readers can be read by them, as in queries.
             try await relay.container.post(
                 .change("create", "n", ["secret": "x"], adding: ["readers": ["bob"]]))
             #expect(try await relay.arrivals() == ["bobs: fet z", "bobs: qry q created n"])
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    /// Whether somebody named the readers, or the schema's grants say who they are.
+    /// The readers come from the change, or from the grants of the schema.
     @Test(arguments: ["_world", "_creator"])
     func `who is let in by a change learns nothing of what was before`(
         role: String
@@ -243,8 +243,9 @@ import Testing
         }
     }
 
-    /// Where its source says nobody, the record is nobody's; a snapshot that comes again takes it
-    /// from nobody who has it.
+    /// If its source names no creator, the record has none.
+    ///
+    /// A repeated snapshot does not take the record from a creator it already has.
     @Test(arguments: ["alice", "bob"])
     func `nobody writes a record because they took its name before its database created it`(
         user: String
@@ -274,7 +275,7 @@ import Testing
     }
 }
 
-/// What is one user's, and not another's.
+/// What belongs to one user, and not to another.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct OwnDeviceTests {
     @Test func `nobody deletes what refers to a record by another record of its name`()
         async throws
@@ -327,7 +328,7 @@ import Testing
             }
             let note: JSONObject = ["recordName": "album", "recordType": "Note"]
             try await modify("alice", "create", note)
-            // Nor is it taken for the database's, but by who made it.
+            // Nor is this record taken for the database's: the creator decides which one is meant.
             for (user, type) in [("bob", "Artwork"), ("alice", "Note")] {
                 let found = try await look(for: "album", as: user)
                 #expect(found.contains(#""recordType":"\#(type)""#), "\(user): \(found)")

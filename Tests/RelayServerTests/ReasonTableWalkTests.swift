@@ -8,7 +8,7 @@ import Testing
 
 /// Every row of the reason table, from a posted change to what the operator sees.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ReasonTableWalkTests {
-    /// What becomes of a delivery whose first attempt is answered so.
+    /// What happens to a delivery whose first attempt gets this answer.
     private enum Fate {
         case deadLetter, forgottenToken, secondAttempt, freshConnection, halt
     }
@@ -16,7 +16,8 @@ import Testing
     private static func fate(of row: ReasonRow) -> Fate {
         switch row.reaction {
         case .deliver, .retry: .secondAttempt
-        // A token that was minted just now cannot be old: it is shown to another connection.
+        // A provider token that was just signed cannot be too old, so it is tried on another
+        // connection.
         case .retryOnFreshConnection, .renewProviderToken: .freshConnection
         case .forgetDeviceToken: .forgottenToken
         case .deadLetter: .deadLetter
@@ -82,13 +83,13 @@ import Testing
             #expect(halts.map { $0.value(at: ["reason"]) } == [.string(row.reason)])
             let shown = try await relay.client.administer("GET", relay.container.path).expect(200)
             #expect(relay.elements(of: shown, "halts") == halts)
-            // Mending the settings lets it go, with the same identity.
+            // Correcting the settings releases the delivery, with the same ID.
             let reply = try await relay.client.administer(
                 "PATCH", relay.container.path, ["topics": ["com.example.Art"]])
             #expect((200...201).contains(reply.status), "\(reply.text)")
             try await expectSecond(first, relay)
         }
-        // Rows that want another connection get one.
+        // If the row requires another connection, the second attempt uses one.
         if row.connection == .retire, relay.gateway.simulated.pushes.count > 1 {
             let connections = Set(relay.gateway.simulated.pushes.map(\.connection))
             #expect(connections.count == 2)
@@ -125,7 +126,7 @@ import Testing
 }
 
 extension RunningRelay {
-    /// The elements of one of the container's lists.
+    /// Returns the elements of one of the container's lists.
     func listed(_ name: String) async throws -> [JSONValue] {
         let reply = try await client.administer("GET", "\(container.path)/\(name)").expect(200)
         return elements(of: reply, name)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Operations of one `records/modify` that go in part by part.
+/// A `records/modify` request whose operations are written in parts.
 @Suite struct RecordPartsTests {
     private static let type: RecordType = Fixtures.identifier("Note")
 

@@ -5,7 +5,7 @@ import RelayTestKit
 import Storage
 import Testing
 
-/// Records that CloudKit's clients create, change, look up and delete here.
+/// Records that CloudKit clients create, change, look up and delete.
 @Suite struct RecordScenarioTests {
     static func operation(_ type: String, _ record: String) -> String {
         #"{"operationType":"\#(type)","record":\#(record)}"#
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    /// An operation on the record `m`, which has `title` and `year`, and what becomes of it.
+    /// An operation on the record `m`, which has `title` and `year`, and its outcome.
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var operation: String
@@ -303,7 +303,7 @@ import Testing
         Query(body: #"{"recordType":"Artwork","where":{"year":{"$eq":3}}}"#, names: ["a3"]),
         Query(
             body: #"{"recordType":"Artwork","predicate":"recordName == 'a3'"}"#, names: ["a3"]),
-        // Milliseconds without a type: the schema knows what they are.
+        // Milliseconds without a type: the schema knows that the field is a timestamp.
         Query(
             body: #"{"recordType":"Artwork","filterBy":[{"comparator":"GREATER_THAN","#
                 + #""systemFieldName":"createdTimestamp","fieldValue":{"value":4000000000000}}]}"#,
@@ -320,7 +320,7 @@ import Testing
             let whole = try await relay.post("records/query", #"{"query":\#(query.body)}"#)
             #expect(Self.names(whole) == query.names, "\(whole.text)")
             #expect(whole["continuationMarker"] == nil)
-            // The same in pages of two.
+            // The same query in pages of two.
             var pages: [String] = []
             var marker = ""
             for _ in 0..<10 {

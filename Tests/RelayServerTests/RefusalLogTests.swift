@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What the log says of refused requests, however many there are.
+/// How refused requests are logged, however many there are.
 @Suite struct RefusalLogTests {
     private struct Fault: Error {}
 
@@ -28,7 +28,7 @@ import Testing
             refuse(StorageError.bounded(.share, reason: "\(second) wait"), at: second)
         }
         #expect(book.lines == ["warning THROTTLED 0", "warning THROTTLED 2"])
-        // Another is no less heard, nor one after a clock was set back.
+        // Another refusal is logged at once, and so is one after the clock was set back.
         refuse(StorageError.noRoom("a disk"), at: 111)
         refuse(StorageError.bounded(.share, reason: "1 waits"), at: 50)
         #expect(book.lines.suffix(2) == ["error TRY_AGAIN_LATER 0", "warning THROTTLED 1"])

@@ -9,9 +9,9 @@ import Testing
 
 @testable import RelayServer
 
-/// `subscriptions/rehearse` and its administrative twin, as whoever asks sees them.
+/// `subscriptions/rehearse` and its administrative counterpart, as callers see them.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct RehearseScenarioTests {
-    /// A draft of alice's.
+    /// Returns a draft of alice's.
     private static func draft(
         _ predicate: String, firesOn: [String] = ["create", "update"],
         adding members: JSONObject = [:]
@@ -74,7 +74,7 @@ import Testing
             guard case .string(let sentence)? = reply["sentence"] else { return }
             #expect(sentence.hasPrefix("Would have fired 3 times in 5 changes"), "\(sentence)")
             #expect(sentence.hasSuffix(": 6 pushes to 2 devices. That is the whole log."))
-            // Whether there are earlier ones is not known where no more were asked for.
+            // The question was for five changes, so it is unknown whether there are earlier ones.
             let five = try await Self.ask(
                 ["subscription": Self.draft("price < 100"), "changes": 5], relay
             ).expect(200)
@@ -131,7 +131,7 @@ import Testing
                 #expect(Self.names(reply, "change", "addedExamples") == ["a140"])
                 #expect(Self.names(reply, "change", "removedExamples") == ["a10"])
             }
-            // A draft that nobody saved is compared with nothing.
+            // A draft that was never saved is compared with nothing.
             let reply = try await Self.ask(
                 ["subscription": Self.draft("price > 50")], relay
             ).expect(200)
@@ -160,7 +160,7 @@ import Testing
             draft["digest"] = ["seconds": 3600, "alertBody": "{count} new works"]
             let digest = try await Self.ask(["subscription": .object(draft)], relay)
             #expect(digest["kindness", "pushes"] == 2, "\(digest.text)")
-            // The newest is sent for all, and shown as that.
+            // The newest delivery is sent for all, and the example says so.
             let push = digest["examples", "0", "devices", "0"]
             #expect(push?.value(at: ["standsFor"]) == 3, "\(digest.text)")
             #expect(
@@ -311,7 +311,7 @@ import Testing
             await Self.expectBusy("of the user runs already", admission, alice)
             try await admission.rehearse(bob, of: container) { _ in
                 await Self.expectBusy("allowed are 2 at a time", admission, .server)
-                // What one container takes keeps no other from its own.
+                // The rehearsals of one container do not block those of another.
                 try await admission.rehearse(alice, of: other) { _ in
                     #expect(admission.count == 3)
                 }
@@ -416,7 +416,7 @@ import Testing
 
     // MARK: Rights
 
-    /// Drafts whose conditions find something, come near, or have errors where `title` is a text.
+    /// Drafts with conditions that match, nearly match, or fail because `title` is a string.
     static let probes = [
         draft("price < 100"), draft("price / title > 0", firesOn: ["create", "update", "delete"]),
         draft("price < 100", firesOn: ["update"], adding: ["firesWhen": "entered"]),
@@ -447,13 +447,13 @@ import Testing
             #expect(!after.text.contains("hidden"))
             let ownAfter = try await Self.ask(question, relay, in: "private").expect(200)
             #expect(ownAfter.json == ownBefore.json, "\(ownAfter.text)")
-            // The operator sees what the user would.
+            // The operator sees what the user would see.
             let twin = try await relay.client.administer(
                 "POST", "\(relay.container.path)/rehearse",
                 ["user": "alice", "subscription": draft]
             ).expect(200)
             #expect(twin.json == before.json)
-            // And bob what is bob's.
+            // And bob sees what is visible to bob.
             let bobs = try await Self.ask(question, relay, as: "bob").expect(200)
             #expect(bobs["lookedAt", "changes"] == 5, "\(bobs.text)")
             let bobsOwn = try await Self.ask(question, relay, as: "bob", in: "private").expect(200)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayServer
 
-/// `subscriptions/rehearse/changes`: changes that are sent along, longer than a request may be.
+/// `subscriptions/rehearse/changes`: uploaded changes, which may be longer than a request.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct RehearseUploadTests {
     private static let draft = JSONValue.query(
         "draft", "price < 100", firesOn: ["create", "update"])
@@ -27,7 +27,7 @@ import Testing
 
     @Test func `a record type that the file has is not called unknown`() async throws {
         try await RunningRelay.with { relay in
-            // What is unknown is told where something is known.
+            // A record type is called unknown only if some other type is known.
             try await relay.container.post(.change("create", "a0"))
             let draft = JSONValue.query("d", adding: ["query": ["recordType": "Novel"]])
             let judged = try await Self.ask(
@@ -145,7 +145,8 @@ import Testing
         }
     }
 
-    // Two users who sent ends of lines alone kept both processors, beyond their time too.
+    // Regression: two users who sent nothing but line ends occupied both processors, even beyond
+    // their time.
     @Test func `lines without anything are told as well, and end when nobody wants more`()
         async throws
     {

@@ -8,14 +8,15 @@ import Testing
 
 @testable import RelayServer
 
-/// What a rehearsal counts is held to what the walk really sent, for every version of every
-/// subscription of random histories.
+/// Compares the counts of rehearsals with the pushes that were really sent.
+///
+/// It does so for every version of every subscription of random histories.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct RehearseWalkTests {
     @Test(arguments: [11, 12, 13] as [UInt64])
     func `a rehearsal counts what the walk sent`(seed: UInt64) async throws {
         try await RunningRelay.with(["--queries-seconds", "3600"]) { relay in
             var history = RandomHistory(seed: seed, relay: relay)
-            // Devices as they are now are those that were told, and no push takes another's place.
+            // The present devices are those that were told, and no push replaces another one.
             history.isPlain = true
             try await history.run(steps: 120)
             try await relay.relay.waitUntilSettled(within: .patience)
@@ -37,7 +38,7 @@ import Testing
         }
     }
 
-    /// Compares one version with the pushes that it had; returns how often it fired.
+    /// Compares one version with its pushes, and returns how often it fired.
     private static func compare(
         _ past: PastSubscription, _ relay: RunningRelay
     ) async throws -> Int {

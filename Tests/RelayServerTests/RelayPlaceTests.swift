@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Where a path leads whose method the router does not know.
+/// The route that a path belongs to if its method is unknown.
 @Suite struct RelayPlaceTests {
     private static let places = ["/", "/a/b", "/a/{name}", "/{name}/b/c"].map {
         RelayPlace(path: $0, allowed: "GET", pages: .none)

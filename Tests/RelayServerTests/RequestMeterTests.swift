@@ -2,7 +2,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Requests as metrics count them.
+/// How metrics count requests.
 @Suite struct RequestMeterTests {
     @Test func `methods that nobody serves are counted as one`() {
         let metrics = PrometheusMetrics()

@@ -6,10 +6,11 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// What clients keep of one store means nothing in another that was made of a copy of it: its
-/// places are taken by other changes there.
+/// Tokens that clients got from one store are refused by another store restored from its copy.
+///
+/// There, other changes have the same positions.
 @Suite struct RestoredStoreTests {
-    /// What a client keeps, and the calls that it keeps it for.
+    /// Calls with the tokens that a client keeps for them.
     private static let calls = [
         ("records/changes", #"{"zoneID":{"zoneName":"_defaultZone"}}"#, "syncToken"),
         ("changes/database", "{}", "syncToken"), ("zones/changes", "{}", "metaSyncToken"),
@@ -26,7 +27,7 @@ import Testing
         #expect(!answer.text.contains("serverErrorCode"), "\(answer.text)")
     }
 
-    /// Asks with a token, or without one.
+    /// Makes a call with or without a token.
     private static func ask(
         _ relay: TestRelay, _ call: (path: String, body: String, token: String), with token: String?
     ) async throws -> TestRelay.Answer {
@@ -64,7 +65,7 @@ import Testing
                     let answer = try await Self.ask(relay, call, with: token)
                     #expect(answer.status == 400, "\(call): \(answer.text)")
                     #expect(answer["changeTokenExpired"] == true, "\(call): \(answer.text)")
-                    // One of its own is good.
+                    // A token of the restored store's own works.
                     let own = try await Self.token(relay, call)
                     let next = try await Self.ask(relay, call, with: own)
                     #expect(next.status == 200, "\(call): \(next.text)")

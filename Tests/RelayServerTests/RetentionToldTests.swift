@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// How long things are kept, as those are told who ask for what is gone.
+/// How long things are kept, as answers about what is gone report it.
 @Suite struct RetentionToldTests {
     @Test func `size is named unless what lies on is as old as it may be`() {
         var retention = Retention()

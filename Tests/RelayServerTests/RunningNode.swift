@@ -47,7 +47,7 @@ final class RunningNode: Sendable {
         }
     }
 
-    /// Ends it in order, wherever it is.
+    /// Ends the relay in order, in whatever state it is.
     func end() async throws {
         let group = state.value.withLock { state in
             state.isEnding = true
@@ -65,7 +65,7 @@ final class RunningNode: Sendable {
         )
     }
 
-    /// Waits until it is ready as this.
+    /// Waits until the relay is ready in this role.
     func wait(as role: String) async throws {
         let client = try await client()
         while true {
@@ -74,7 +74,7 @@ final class RunningNode: Sendable {
         }
     }
 
-    /// Waits until it has the store's state, although it is not the owner.
+    /// Waits until the relay has the store's state in memory while it stands by.
     func waitForWarmth() async throws {
         let client = try await client()
         while try await client.call("GET", "/readyz")["standby", "state"] != "warm" {}
@@ -82,8 +82,9 @@ final class RunningNode: Sendable {
 }
 
 extension RunningNode {
-    /// Expects that a record that comes is told to a page of alice's that is connected to this
-    /// relay, and to her courier, whose poll waits at `url`.
+    /// Checks that a new record is shown to alice's page and pushed to her courier.
+    ///
+    /// The page is connected to this relay, and the courier's poll waits at `url`.
     func checkWhatIsTold(of container: SampleContainer, pollAt url: String) async throws {
         try await container.save(.query("q", info: ["alertBody": "New"]))
         let path = String(url.dropFirst(container.client.url.count))

@@ -6,15 +6,17 @@ import RelayServer
 import RelayTestKit
 import ServiceLifecycle
 
-/// The whole relay in one process, on a store of its own, served on the loopback interface,
-/// a simulated gateway, and a container with alice's phone and tablet and bob's phone.
+/// A complete relay in one process, with what it needs.
+///
+/// It has a store of its own, loopback listeners, a simulated gateway, and a container with alice's
+/// phone and tablet and bob's phone.
 struct RunningRelay: Sendable {
     let relay: Relay
     let gateway: SampleGateway
     let client: RelayClient
     let container: SampleContainer
 
-    /// Runs `body` with a relay, and shuts it down gracefully.
+    /// Runs `body` with a relay, and shuts the relay down gracefully.
     static func with(
         _ settings: [String] = [], script: AnswerScript = AnswerScript(), world: World = .real,
         _ body: @escaping @Sendable (RunningRelay) async throws -> Void
@@ -65,14 +67,15 @@ struct RunningRelay: Sendable {
 
     // MARK: What happened
 
-    /// All pushes once everything posted so far is settled, each in one line, in alphabetical
-    /// order: devices are independent of each other.
+    /// Waits until all posted changes are settled, and returns all pushes as lines.
+    ///
+    /// They are in alphabetical order, because devices are independent of each other.
     func arrivals() async throws -> [String] {
         try await relay.waitUntilSettled(within: .patience)
         return gateway.arrivals.sorted()
     }
 
-    /// The first pushes, once there are so many.
+    /// Waits for `count` pushes, and returns the first ones.
     func pushes(_ count: Int) async throws -> [ReceivedPush] {
         try await gateway.simulated.pushes(count: count, within: .patience)
     }

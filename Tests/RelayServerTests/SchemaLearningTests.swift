@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// How much a container in development learns.
+/// How many fields and types a development container learns from records.
 @Suite struct SchemaLearningTests {
     private static func fields(_ count: Int) -> RecordFields {
         var fields: RecordFields = [:]
@@ -14,7 +14,7 @@ import Testing
 
     private static func type(_ name: String) -> RecordType { Fixtures.identifier(name) }
 
-    /// Why nothing is learned of a record; `nil` if it is.
+    /// Returns why nothing is learned from a record; `nil` if it is.
     private static func refusal(
         _ inference: inout SchemaInference, _ name: String, _ count: Int
     ) -> APIError? {

@@ -6,7 +6,7 @@ import Storage
 import StorageSQL
 import Testing
 
-/// The schema: what is learned, what is refused, and how it is written.
+/// The schema: how it is learned, what is refused, and how it is written as text.
 @Suite struct SchemaScenarioTests {
     private static let text = """
         DEFINE SCHEMA
@@ -55,7 +55,8 @@ import Testing
     private static let production = "containers/iCloud.com.example.Art/production"
     private static let development = "containers/iCloud.com.example.Art/development"
 
-    /// Runs `body` with a container in production, and a call that its servers make for alice.
+    /// Runs `body` with a container in production, and a function that makes a server's call for
+    /// alice.
     private static func inProduction(
         _ body:
             @escaping @Sendable (
@@ -313,7 +314,7 @@ import Testing
             let body = SubscriptionScenarioTests.create(
                 #"{"subscriptionID":"s","subscriptionType":"query","query":{"recordType":""#
                     + #"\#(type)","predicate":"\#(predicate)"},"firesOn":["create"]}"#)
-            // Without a schema everything is taken, since databases send what they send.
+            // Without a schema everything is accepted, because databases send what they send.
             let before = try await post("subscriptions/modify", body)
             #expect(
                 before.json.value(at: ["subscriptions", "0", "serverErrorCode"]) == nil,

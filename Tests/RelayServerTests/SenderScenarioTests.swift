@@ -3,10 +3,10 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What `sources show` tells to paste, and the programs of docs/webhook-signing.md, run as they
-/// stand against a relay.
+/// The snippets that `sources show` prints and the programs in docs/webhook-signing.md, run
+/// unchanged against a relay.
 @Suite(.timeLimit(.minutes(30))) struct SenderScenarioTests {
-    /// A language, and what runs it.
+    /// A programming language and the command that runs it.
     struct Language: Sendable, CustomTestStringConvertible {
         let name: String
         let command: String
@@ -26,7 +26,7 @@ import Testing
     static let php = Language(name: "php", command: "php", suffix: "php")
     static let ruby = Language(name: "ruby", command: "ruby", suffix: "rb")
 
-    /// What a program printed, also where it complains.
+    /// Runs a program and returns what it prints, including its errors.
     private func run(
         _ text: String, _ language: Language, _ environment: [String: String]
     ) async throws -> String {
@@ -99,8 +99,9 @@ import Testing
 
     // MARK: What sources show tells
 
-    /// A source of each kind of verification: its definition, and its secret where the sender
-    /// makes it.
+    /// A source for each kind of verification.
+    ///
+    /// Its definition includes the secret if the sender makes it.
     private static let sources: [(name: String, definition: String)] =
         [
             "belfry", "debezium", "supabase", "hasura", "cloudevents", "parse", "mongodb",

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayServer
 
-/// How the last hour went.
+/// The series of the last hour.
 @Suite(.timeLimit(.minutes(15))) struct SeriesTests {
     private static func reading(_ changes: UInt64, behind: UInt64 = 0) -> SeriesReading {
         var reading = SeriesReading()
@@ -25,7 +25,7 @@ import Testing
         #expect(row.values.count == SeriesRing.columns.count - 1)
         #expect(Array(row.values.prefix(2)) == [10, 30])
         #expect(row.values[6] == 7)
-        // Nothing was sent, so nothing was measured.
+        // Nothing was sent, so there is no measurement.
         #expect(row.values.suffix(4) == [nil, nil, nil, nil])
     }
 
@@ -67,7 +67,7 @@ import Testing
                     count += 1
                     return count
                 }
-                // At the beginning, and once in the midst of it.
+                // It fails at the beginning, and once in between.
                 guard number != 1, number != 3 else { throw Away() }
                 return Self.reading(number * 50)
             }
@@ -96,7 +96,7 @@ import Testing
             #expect(answer.status == 200, "\(answer.text)")
             #expect(answer["columns", "1"] == "changes")
             #expect(answer["stepSeconds"] == 5)
-            // What the rows are made of.
+            // The values from which the rows are computed.
             let judged = relay.relay.walk.judged
             #expect(judged.changes == 1 && judged.matches == 1)
             let totals = relay.relay.walk.worker.totals

@@ -60,7 +60,7 @@ enum SignatureVectors {
 }
 
 @Suite struct ServerSignatureTests {
-    /// A request and what its verification must say; `nil` is success.
+    /// A request and the expected result of its verification; `nil` is success.
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var target: String
@@ -169,7 +169,8 @@ enum SignatureVectors {
         #expect(refusal(Self.clients[0], key: key) == .revokedKey)
     }
 
-    /// Of a signature (r, s), (r, n − s) fits too, and anybody can compute it.
+    /// Returns the other valid signature: for (r, s), anybody can compute (r, n − s), which is
+    /// valid too.
     static func second(_ signature: String) throws -> String {
         let order =
             Hexadecimal.decode(
@@ -205,7 +206,7 @@ enum SignatureVectors {
                                 + "changes something needs a new signature; sign every request "
                                 + "again"))
             }
-            // What only reads may be asked again.
+            // A request that only reads may be repeated.
             for _ in 0..<2 {
                 let list = try await relay.call(
                     .get, Self.list,
@@ -221,7 +222,7 @@ enum SignatureVectors {
             other.id = "1K"
             try await relay.store.save(other)
             var statuses: [Int] = []
-            // The sign of Kelvin is a K to whoever compares texts.
+            // The Kelvin sign equals a K if the texts are compared as Swift strings.
             for id in [SignatureVectors.keyID, "1K", "1\u{212A}"] {
                 let answer = try await relay.call(
                     .post, Self.modify,

@@ -150,7 +150,7 @@ import Testing
         try await TestRelay.with { relay in
             let token = try await Self.token(relay)
             var settings = try #require(try await relay.store.container(TestRelay.container))
-            // Providers rotate their keys: another one that comes ends nothing.
+            // Identity providers rotate their keys: an additional key ends no session.
             settings.userTokens?.keySet = TestKeys.rsaKeySet
             try await relay.store.save(settings, at: TestRelay.now)
             let renewed = try await Self.token(relay, from: token)
@@ -185,7 +185,7 @@ import Testing
         async throws
     {
         try await TestRelay.with { relay in
-            // Nobody looks at the user token of a call that is made with a server's key.
+            // The user token is ignored in a call with a server's key.
             let parts = TestRelay.userToken().split(separator: ".")
             let forged = "\(parts[0]).\(parts[1]).AAAA"
             let answer = try await relay.call(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Settings that have an effect only beside another one.
+/// Settings that only have an effect beside another setting.
 @Suite struct SettingNeedTests {
     private static func gather(_ settings: [String: String]) async throws -> ConfigurationValues {
         let keys = Dictionary(uniqueKeysWithValues: ConfigurationKeys.all.map { ($0.name, $0) })
@@ -13,7 +13,7 @@ import Testing
         return try await ConfigurationValues.gather(arguments: arguments, environment: [:])
     }
 
-    /// A value that a setting takes.
+    /// Returns a valid value for a setting.
     private static func value(of name: String) throws -> String {
         let samples = [
             "storage.url": "postgresql://h/d", "backup.url": "s3://bucket", "storage.schema": "a",
@@ -29,13 +29,13 @@ import Testing
         }
     }
 
-    /// What the other setting is while a need is met, or not.
+    /// Returns the other setting such that the need is met, or not.
     private static func other(_ need: SettingNeed, isMet: Bool) throws -> [String: String] {
         switch need.condition {
         case .set, .beginning: isMet ? [need.other: try value(of: need.other)] : [:]
         case .notSet: isMet ? [:] : [need.other: try value(of: need.other)]
         case .not(let word):
-            // What is the default need not be said.
+            // The default need not be given.
             isMet ? [need.other: try another(than: word, of: need.other)] : [need.other: word]
         }
     }
@@ -53,7 +53,7 @@ import Testing
                 let sentence = need.sentence(of: name)
                 let idle = try await Self.gather(
                     own.merging(try Self.other(need, isMet: false)) { $1 })
-                // An earlier need of the same setting is told of first.
+                // If the same setting has an earlier need, that is reported first.
                 let earlier = SettingNeed.all.filter { $0.names.contains(name) }
                     .map { $0.sentence(of: name) }
                 let told = need.weight == .warned ? idle.idle : Self.refusals(idle)
@@ -90,7 +90,7 @@ import Testing
 
     @Test func `no setting of a part that depends on another is missing in the table`() {
         let known = Set(SettingNeed.all.flatMap(\.names))
-        // A list of shards without a database is refused with what else is wrong with it.
+        // A list of shards without a database is refused elsewhere, together with its other errors.
         let free: Set = ["backup.url", "nodes.schemas"]
         for key in ConfigurationKeys.all
         where ["backup.", "nodes."].contains(where: { key.name.hasPrefix($0) }) {

@@ -3,8 +3,9 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What is changed here fires as what a database posts, and the shadow stands in for images that a
-/// database does not send.
+/// Changes made through the relay fire like those that a database posts.
+///
+/// Kept records complete images that a database does not send.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ShadowWalkTests {
     private static func modify(
         _ operation: String, _ name: String, _ fields: JSONObject = [:],
@@ -105,7 +106,7 @@ import Testing
                 .query(
                     "d", #"artist = "artist-1""#, firesOn: ["delete"],
                     info: ["alertBody": "Gone", "additionalFields": ["title"]]))
-            // Of a partial image the rest is known from before.
+            // The fields that a partial image lacks are known from the kept record.
             for change: JSONValue in [
                 .change(
                     "create", "a1", ["artist": "artist-1", "title": "One"],
@@ -165,7 +166,7 @@ import Testing
 }
 
 extension JSONValue {
-    /// The object, if it is one.
+    /// The object of this value, if it is one.
     var object: JSONObject? {
         if case .object(let object) = self { object } else { nil }
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Which store a call is for: what its head names, and where that lies.
+/// Which shard a call belongs to, and where that shard is, decided by the head of the request.
 @Suite struct ShardRoutingTests {
     private static let key = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Art"), environment: .development)
@@ -91,13 +91,13 @@ import Testing
         let path = "/admin/1/containers/iCloud.com.example.Art/development"
         #expect(Self.subject(path, isSignedIn: true) == .relay)
         #expect(Self.subject("/admin/1/overview?shard=b", isSignedIn: true) == .relay)
-        // Whichever relay is asked, as behind a load balancer: its cookie says where.
+        // Behind a load balancer any relay may be asked: the cookie names the shard.
         let cookie = "other=b.c; belfry-console=belfry_b.0123; belfry-console-8082=belfry_c.45"
         for path in [path, "/admin/1/overview", "/admin/1/session"] {
             let subject = Self.subject(path, isSignedIn: true, cookie: cookie)
             #expect(subject == .session(shard: "belfry_b"))
         }
-        // Whoever signs in anew does so where they are: the shard before may have no owner.
+        // A new sign-in stays at the relay that is asked: the former shard may have no owner.
         let signIn = "/admin/1/session"
         #expect(Self.subject(signIn, .post, isSignedIn: true, cookie: cookie) == .relay)
         #expect(
@@ -108,7 +108,7 @@ import Testing
         // Clients have no such sessions.
         let call = "/changes/1/iCloud.com.example.Art/development/database"
         #expect(Self.subject(call, .post, isSignedIn: true) == .container(Self.key))
-        // Where clients are served, and no operator, nothing is an operator's.
+        // At a listener that serves only clients, nothing is a call of the operator's.
         #expect(Self.subject(path, isOperators: false) == .relay)
         #expect(Self.subject("/admin/1/overview?shard=b", isOperators: false) == .relay)
     }
@@ -142,7 +142,7 @@ import Testing
         #expect(map.other(for: .shard("c")) == "c")
         #expect(map.other(for: .shard("a")) == nil && map.other(for: .shard("none")) == nil)
         #expect(map.other(for: .relay) == nil)
-        // What was not seen stays, and what was seen is so.
+        // Shards that were not seen keep their state, and seen shards have what was seen.
         map = map.taking([Self.sight("c", ["new"], revision: 2)])
         #expect(map.other(for: .container(Self.container("new"))) == "c")
         #expect(map.other(for: .container(Self.container("y"))) == "b")
@@ -164,7 +164,7 @@ import Testing
                 schema: "b", state: .owned(owner), containers: [], isMovedAway: true, revision: 2)
         ])
         #expect(moved.other(for: .session(shard: "b")) == nil)
-        // Where nothing is known yet it may be there.
+        // Before anything is known of the shard, the session may be there.
         let unseen = ShardMap(own: "a", schemas: ["a", "b"])
         #expect(unseen.other(for: .session(shard: "b")) == "b")
     }
@@ -176,7 +176,7 @@ import Testing
         }
         #expect(place("there", nil) == "b" && place("there", "a") == "b")
         #expect(place("new", "b") == "b" && place("new", "a") == "own")
-        // The routes of the own store say that there is no such shard.
+        // The routes of the own store answer that there is no such shard.
         #expect(place("new", "none") == "own")
         let other = ShardMap(own: "b", schemas: ["b", "a"])
         for number in 0..<100 {
@@ -185,7 +185,7 @@ import Testing
         }
         map = map.taking([Self.sight("a", ["there"])])
         #expect(map.conflicts.count == 1)
-        // All relays agree.
+        // All relays choose the same one.
         let there = CallSubject.container(Self.container("there"))
         #expect(map.other(for: there) == nil)
         #expect(
@@ -201,21 +201,21 @@ import Testing
                 schema: schema, state: .unowned, containers: [key], isMovedAway: isMovedAway,
                 revision: revision)
         }
-        // Somewhere else, or on its way.
+        // The store is somewhere else, or being moved.
         let away = map.taking([sight("a", isMovedAway: true, revision: 1)])
         #expect(away.other(for: .container(key)) == "a" && away.conflicts.isEmpty)
         let moved = away.taking([sight("b", isMovedAway: false, revision: 1)])
         #expect(moved.other(for: .container(key)) == "b" && moved.conflicts.isEmpty)
         #expect(moved.elsewhere.flatMap { place in place.keys.map { _ in place.schema } } == ["b"])
-        // URLs of couriers name the shard in which they were made.
+        // URLs of couriers name the shard in which they were created.
         #expect(away.other(for: .courier(shard: "a")) == "a")
         #expect(moved.other(for: .courier(shard: "a")) == "b")
         #expect(moved.other(for: .courier(shard: "b")) == "b")
         #expect(moved.other(for: .shard("a")) == "a")
-        // None is made where nobody would own it.
+        // No container is created in a shard that no relay would own.
         let new = (0..<100).map { moved.choice(for: Self.container("new\($0)")) }
         #expect(Set(new) == ["b", "c"])
-        // It was taken back.
+        // The move was cancelled.
         let both = moved.taking([sight("a", isMovedAway: false, revision: 2)])
         #expect(both.other(for: .container(key)) == "a" && both.conflicts.count == 1)
         #expect(both.other(for: .courier(shard: "a")) == "a")
@@ -236,7 +236,7 @@ import Testing
         for other in [CallSubject.relay, .shard("c"), .creation(Self.container("x"), shard: nil)] {
             #expect(!map.isDoubtful(other))
         }
-        // What could be read once is known.
+        // What was read once stays known.
         map = map.taking([Self.sight("c", [], revision: 3, .unreadable("why"))])
         #expect(!map.isDoubtful(unknown))
     }
@@ -263,7 +263,7 @@ import Testing
         #expect(taken.count(where: { $0 }) == 32 && !taken[32])
         let waiting = calls.indices.prefix(32).map { calls[$0].wait() }
         #expect(waiting.count(where: { $0 }) == 16)
-        // Those that wait know it already.
+        // Calls that wait already know that they do.
         #expect(calls[0].wait() && calls[0].take())
         calls[0].goOn()
         #expect(calls[20].wait() && !calls[21].wait())

@@ -9,8 +9,9 @@ import Testing
 
 @testable import RelayServer
 
-/// Relays of two shards of one service on a real server: whatever is asked of one of them is worked
-/// in the store where it lies.
+/// Relays of two shards of one service on a real server.
+///
+/// Calls to either relay are processed in the store that they belong to.
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .serialized, .timeLimit(.minutes(30)))
@@ -19,26 +20,26 @@ struct ShardScenarioTests {
         /// The relay that owns the first shard, and the one that owns the second.
         let one: RunningNode
         let two: RunningNode
-        /// The names of the shards, and of one that nobody has begun.
+        /// The names of the two shards, and of one that no relay has opened.
         let schemas: [String]
         let gateway: SampleGateway
         /// Starts another relay of a shard.
         let start: @Sendable (_ name: String, _ schema: String) async throws -> RunningNode
 
-        /// Makes a container in the second shard, by way of the relay of the first.
+        /// Creates a container in the second shard through the relay of the first.
         func container(_ name: String = "iCloud.com.example.Art") async throws -> SampleContainer {
             try await SampleContainer.create(
                 name, on: try await one.client(), for: gateway, shard: schemas[1])
         }
 
-        /// What a relay knows of a shard.
+        /// Returns what a relay knows of a shard.
         func standing(_ schema: String, by node: RunningNode) async throws -> JSONValue? {
             let reply = try await node.client().administer("GET", "shards").expect(200)
             guard case .array(let rows)? = reply["shards"] else { return nil }
             return rows.first { $0.value(at: ["shard"]) == .string(schema) }
         }
 
-        /// Waits until a relay sees that a shard is owned by another.
+        /// Waits until a relay sees the given owner of a shard.
         func wait(for node: RunningNode, toSee owner: String, of schema: String) async throws {
             while try await standing(schema, by: node)?.value(at: ["owner"]) != .string(owner) {}
         }
@@ -83,7 +84,7 @@ struct ShardScenarioTests {
         try outcome.get()
     }
 
-    /// Posts a change until it is taken: an owner that ends may have it, and not answer any more.
+    /// Posts a change until it is accepted: an owner that ends may accept it without answering.
     private static func insist(on name: String, _ container: SampleContainer) async throws {
         while true {
             let reply = try await container.client.call(
@@ -104,7 +105,7 @@ struct ShardScenarioTests {
             try await container.post(.change("create", "a1"))
             let pushes = try await service.gateway.simulated.pushes(count: 2, within: .patience)
             #expect(Set(pushes.compactMap { SampleDevice.name(of: $0.deviceToken) }).count == 2)
-            // It lies in the second shard alone.
+            // The container is in the second shard alone.
             let there = try await service.two.client()
             #expect(try await there.administer("GET", container.path).expect(200).status == 200)
             for (node, index) in [(service.one, 1), (service.two, 1)] {
@@ -112,7 +113,7 @@ struct ShardScenarioTests {
                 let rows = node === service.two ? "containers" : "elsewhere"
                 #expect(list[rows, "0", "shard"] == .string(service.schemas[index]), "\(list.text)")
             }
-            // A token for it is made in its shard, and nowhere else.
+            // A token for it is created in its shard, and nowhere else.
             let token: JSONValue = [
                 "label": "one", "access": "read",
                 "container": .string("\(container.key.container)"),
@@ -126,7 +127,8 @@ struct ShardScenarioTests {
             let unknown = "deliveries/71e7c0de-0000-8000-8000-000000000000"
             let other = try await here.administer("GET", unknown).expect(404)
             #expect(other.text.contains("to another shard than \(service.schemas[0])"))
-            // What no shard has is not found, as ever, and calls of both kinds take turns.
+            // A container that no shard has is not found. Calls of both kinds alternate on one
+            // connection.
             let connection = try await RawConnection.open(
                 try await service.one.ports.port(of: "http"))
             for name in ["none", "\(container.key.container)", "none"] {
@@ -151,10 +153,10 @@ struct ShardScenarioTests {
                 Issue.record("\(made.text)")
                 return
             }
-            // It says where its courier is, and leads to where it was asked for.
+            // The URL names its shard, and leads to the address that the client used.
             #expect(url.hasSuffix("?shard=\(service.schemas[1])"))
             #expect(url.hasPrefix(container.client.url))
-            // It serves no container of another shard.
+            // The courier serves no container of another shard.
             let other = try await SampleContainer.create(
                 "iCloud.com.example.Own", on: try await service.one.client(), for: service.gateway,
                 shard: service.schemas[0])
@@ -181,7 +183,7 @@ struct ShardScenarioTests {
             #expect(try other.expect(200).text.contains(name))
             let unknown = try await client.administer("GET", "overview?shard=none").expect(400)
             #expect(unknown.text.contains(service.schemas[0]), "\(unknown.text)")
-            // A container that exists stays where it is.
+            // An existing container stays in its shard.
             let moved = try await client.administer(
                 "PUT", "\(container.path)?shard=\(service.schemas[0])", ["topics": ["x"]]
             ).expect(400)
@@ -204,9 +206,9 @@ struct ShardScenarioTests {
                 async let second = two.administer(
                     "PUT", "\(path)?shard=\(service.schemas[1])", ["topics": ["x"]])
                 let statuses = try await [first.status, second.status].sorted()
-                // Who comes late is told that it lies in another shard.
+                // The later request learns that the container exists, possibly in another shard.
                 #expect(statuses == [201, 409] || statuses == [201, 400])
-                // Whoever made it: both find it.
+                // Whichever relay created it, both find it.
                 for client in [one, two] {
                     let isFound = try await Turns.yield {
                         try await client.administer("GET", path).status == 200
@@ -214,7 +216,7 @@ struct ShardScenarioTests {
                     #expect(isFound)
                 }
             }
-            // Without a name, the shard is the same whoever is asked; the third has no relay.
+            // Without a name, every relay chooses the same shard; the third shard has no relay.
             let map = ShardMap(own: service.schemas[0], schemas: service.schemas)
             for number in 10..<16 {
                 let name = "iCloud.com.example.\(number)"
@@ -252,7 +254,7 @@ struct ShardScenarioTests {
             try await next.wait(as: "owner")
             try await service.wait(for: service.one, toSee: "next", of: service.schemas[1])
             try await container.post(.change("create", "last"))
-            // The one that stood by for one shard hands on what is another's.
+            // The relay that stood by for one shard forwards calls for the other.
             var there = own
             there.client = try await next.client()
             try await there.post(.change("create", "d"))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Which settings relays of one store should have alike, and what they show of them.
+/// Which settings the relays of one store should have in common, and what they publish of them.
 @Suite struct SharedSettingTests {
     private static func agreed(_ arguments: [String]) async throws -> AgreedSettings {
         try RelayConfiguration(
@@ -31,7 +31,7 @@ import Testing
         #expect(shown["http.port"] == nil && shown["admin.token"] == nil)
         #expect(shown["retention.logHours"] != nil && shown["limits.operations"] != nil)
         #expect(shown["signIn.url"] == "")
-        // A relay with nothing but defaults shows as many.
+        // A relay with only default settings publishes as many.
         #expect(try await Self.agreed([]).values.count == shown.count)
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import RelayServer
 
-/// A body that comes byte by byte costs the other connections of its event loop little.
+/// A body that arrives byte by byte costs the other connections of its event loop little.
 @Suite(.timeLimit(.minutes(15))) struct SmallPartsTests {
     private static func texts(_ parts: [ByteBuffer]) -> [String] {
         parts.map { String(buffer: $0) }
@@ -20,7 +20,7 @@ import Testing
         let long = String(repeating: "x", count: 2000)
         #expect(Self.texts(parts.add(ByteBuffer(string: long))) == ["c", long])
         #expect(Self.texts(parts.add(ByteBuffer(string: long))) == [long])
-        // No more than this waits for the end of a reading.
+        // No more than this waits for the end of a read.
         var count = 0
         while parts.add(ByteBuffer(string: String(repeating: "y", count: 1000))).isEmpty {
             count += 1

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Fields whose names a client could not give, and comes to know by records of a source.
+/// Field names that a client could not use, but receives in records of a source.
 @Suite struct SourceFieldNameTests {
     private static func read(_ name: String) throws -> RecordFields {
         let type = try #require(RecordType(rawValue: "Order"))

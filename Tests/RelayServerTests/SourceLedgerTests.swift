@@ -5,9 +5,9 @@ import Testing
 
 @testable import RelayServer
 
-/// What became of webhooks, in memory.
+/// What the relay remembers of recent webhooks.
 @Suite struct SourceLedgerTests {
-    /// Secrets are bytes: one that spells a letter otherwise is another.
+    /// Secrets are compared by their bytes: another spelling of a letter is another secret.
     @Test func `a source's new secret counts at once, however it is spelled`() throws {
         let memory = SourceMemory()
         let name: SourceName = try #require(SourceName(rawValue: "app"))
@@ -72,7 +72,7 @@ import Testing
         #expect(kept.count == 100)
         #expect(kept.prefix(3) == ["152", "151", "150"] && kept.last == "53")
         #expect(ledger.tallies(of: TestRelay.container)[source]?.refused == 152)
-        // A clock that was set back keeps nothing silent.
+        // A clock that was set back silences nothing.
         #expect(note(153, at: 50) == .log(unlogged: 0))
         #expect(note(154, at: 59) == .silent)
     }

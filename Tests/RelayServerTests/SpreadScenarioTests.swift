@@ -14,7 +14,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .serialized, .timeLimit(.minutes(30)))
 struct SpreadScenarioTests {
-    /// A relay of one store on one machine, which begins again when it has handed its store over.
+    /// A relay of one store on one machine, which starts again after it has handed its store over.
     private final class Node: Sendable {
         private let stage: RelayStage
         private let running: Task<Bool, any Error>
@@ -33,7 +33,7 @@ struct SpreadScenarioTests {
             running = Task { try await stage.run() }
         }
 
-        /// Ends it in order, wherever it is; says whether it had the store.
+        /// Ends the relay in order, in whatever state it is; returns whether it had the store.
         @discardableResult func end() async throws -> Bool {
             await stage.end()
             return try await running.value
@@ -42,7 +42,7 @@ struct SpreadScenarioTests {
 
     private static let told = "handing the store over to the machine that should own it"
 
-    /// Two schemas, what runs, and what it said.
+    /// The two schemas, the relays, and what they logged.
     private struct Service: Sendable {
         let schemas: [String]
         let gateway: SampleGateway
@@ -53,7 +53,7 @@ struct SpreadScenarioTests {
             try PostgresPlace(url: try PostgresServer.ofStores().url(), schema: schemas[schema])
         }
 
-        /// The machine that owns a store, and those that stand by with its state.
+        /// Returns the machine that owns a store, and those that stand by with its state.
         func state(of schema: Int) throws -> (owner: String?, warm: [String]) {
             let nodes = try RelayStore.nodes(try place(schema))
             return (
@@ -63,10 +63,10 @@ struct SpreadScenarioTests {
             )
         }
 
-        /// Waits until a store has this owner, and these stand by with its state.
+        /// Waits until a store has this owner, and these machines stand by with its state.
         func wait(for schema: Int, owner: String, warm: [String]) async throws {
             let isSo = await Turns.yield {
-                // It may be made just now.
+                // The store may be just being created.
                 guard let state = try? state(of: schema) else { return false }
                 return state.owner == owner && state.warm == warm
             }

@@ -7,9 +7,9 @@ import Testing
 @testable import Live
 @testable import RelayServer
 
-/// What is posted to all who are answered over HTTP comes to those whom it concerns, in order.
+/// Frames that are posted to all HTTP streams reach the ones that they concern, in order.
 @Suite(.timeLimit(.minutes(15))) struct StreamHubsTests {
-    /// What was given back because it was not told.
+    /// The frames that were given back because they were not delivered.
     private final class Untold: Sendable {
         let types = Mutex<[String]>([])
         let lags = Mutex<[LiveLag]>([])
@@ -17,7 +17,7 @@ import Testing
 
     private let hubs = StreamHubs()
 
-    /// Lets a client in.
+    /// Opens a stream for a client.
     private func stream(
         _ number: UInt64, of user: String = "alice", _ backlog: LiveBacklog = LiveBacklog()
     ) -> StreamHub {
@@ -42,7 +42,7 @@ import Testing
         .deliver(frames, LiveFrame(["type": "at", "at": .string(token)]), LogPosition(1))
     }
 
-    /// The names of the frames that wait, and the tokens that close them.
+    /// Returns the names of the waiting frames, and the tokens that follow them.
     private static func heard(_ hub: StreamHub) -> [String] {
         ((try? hub.takeAll()) ?? []).map { frame in
             if let token = frame.token { return token }
@@ -64,7 +64,7 @@ import Testing
             method: "POST", target: "/live/1/a/b/stream?ckAPIToken=x", body: Array("{}".utf8),
             uuid: "u", receivedAt: Fixtures.moment)
         let kept = LiveRoutes.kept(request, by: identity)
-        // A signature is of the body too.
+        // A signature covers the body too.
         #expect(kept.body == (isServer ? request.body : []))
         #expect(kept.query["ckAPIToken"] == "x")
     }
@@ -86,7 +86,7 @@ import Testing
         #expect(Self.heard(one) == ["a", "b", "t1"])
         #expect(Self.heard(two) == ["b", "t1"])
         #expect(Self.heard(none).isEmpty)
-        // Who left a group is told no more of it, and goes on being told of others.
+        // A stream that left a group gets no more of it, but still gets the other groups' frames.
         hubs.post([.leave(1, 8)])
         hubs.post([
             Self.deliver(Self.told(8, "d"), at: "t2"), Self.deliver(Self.told(7, "e"), at: "t3"),
@@ -138,7 +138,7 @@ import Testing
         hubs.post([.send(1, [LiveFrame(["type": "fenced"]), Self.frame("own")])])
         #expect(Self.heard(hub) == [long, "t1", "own"])
         #expect(untold.types.withLock { $0 } == ["fenced"])
-        // Nothing has happened since, and it lags once more.
+        // Nothing has happened since, and it falls behind again.
         hubs.post([.caughtUp(1)])
         hubs.post([Self.deliver(Self.told(7, long), at: "t1")])
         let first = LiveLag(LogPosition(1))
@@ -146,7 +146,7 @@ import Testing
             untold.lags.withLock { $0 } == [first, first, LiveLag(LogPosition(1), count: 2)])
     }
 
-    /// What a poll is refused with.
+    /// Returns the error that a poll is refused with.
     private static func refusal(of hub: StreamHub) -> APIError? {
         do throws(APIError) {
             _ = try hub.takeAll()
@@ -157,7 +157,7 @@ import Testing
     }
 
     @Test func `a poll that ends for the sake of all others may come again`() {
-        // Of four steps.
+        // A backlog of four steps.
         let backlog = LiveBacklog(megabytes: 1)
         let (most, less) = (stream(1, of: "alice", backlog), stream(2, of: "bob", backlog))
         hubs.post([.send(1, [Self.frame(String(repeating: "a", count: 900_000))])])
@@ -165,7 +165,7 @@ import Testing
         let refusal = Self.refusal(of: most)
         #expect(refusal?.code == .tryAgainLater && refusal?.retryAfter != nil)
         #expect(Self.heard(less).map(\.count) == [600_000])
-        // What one asks for that is too much by itself is too much the next time, too.
+        // A result that is too large by itself is refused each time.
         let own = stream(3, of: "carol", backlog)
         hubs.post([.send(3, [Self.frame(String(repeating: "c", count: 33 * 1024 * 1024))])])
         #expect(Self.refusal(of: own)?.code == .quotaExceeded)
@@ -202,12 +202,12 @@ import Testing
         let end = LiveEnd(.taken, APIError(.conflict, "taken"))
         taken.end(saying: end)
         told.end(telling: LiveFrame(["type": "bye"]))
-        // More than any stream may leave untaken, and more than all together may.
+        // More than a single stream may leave unread, and more than all together may.
         hubs.post([.send(4, [Self.frame(String(repeating: "c", count: 33 * 1024 * 1024))])])
         hubs.post([.send(5, [Self.frame(String(repeating: "a", count: 2 * 1024 * 1024))])])
         let causes = [left, taken, told, slow, most].map { $0.cause?.code }
         #expect(causes == [nil, .taken, nil, .slow, .notNow])
-        // What is told afterwards is counted by whoever tells it.
+        // The frame that is sent afterwards is counted by the sender.
         slow.end(telling: LiveFrame(["type": "bye"]))
         #expect(slow.cause == nil)
     }
@@ -216,13 +216,13 @@ import Testing
         let ending = (UInt64(1)...5).map { stream($0) }
         let kept = stream(6)
         hubs.post((UInt64(1)...6).map { LiveCommand.join($0, 7) })
-        // One of them waits for what comes, and is let go of.
+        // One of them waits for a frame, and is released.
         async let waited = ending[0].next()
         for (index, hub) in ending.enumerated() {
             hub.post([.send(UInt64(index) + 1, [LiveFrame(["type": "bye"])])])
             hub.end()
         }
-        // What was under way to all of them is not told behind the end.
+        // Frames that were on their way to all streams do not come after the end.
         hubs.post([Self.deliver(Self.told(7, "late"), at: "t1")])
         for number in UInt64(1)...5 { hubs.remove(number) }
         let first = await waited

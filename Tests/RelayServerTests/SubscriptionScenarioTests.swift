@@ -4,7 +4,7 @@ import RelayServer
 import Storage
 import Testing
 
-/// Saving, listing and looking up.
+/// Saving, listing and looking up subscriptions.
 @Suite struct SubscriptionScenarioTests {
     private static let zone =
         #"{"subscriptionID":"z1","subscriptionType":"zone","zoneID":{"zoneName":"notes"},"no"#

@@ -4,12 +4,13 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What saving a subscription warns of: what was seen, and nothing that the relay cannot know.
+/// The warnings on saving a subscription: about what the relay has seen, and nothing that it cannot
+/// know.
 @Suite struct SubscriptionWarningTests {
     private static let sources = "containers/iCloud.com.example.Art/development/sources"
     private static let posted = "/changes/1/iCloud.com.example.Art/development/open"
 
-    /// A relay whose records of type Todo have `title`, `priority` and `done`.
+    /// Runs `body` with a relay whose records of type `Todo` have `title`, `priority` and `done`.
     private static func with(
         _ changes: [String], _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
@@ -20,7 +21,7 @@ import Testing
                 let answer = try await relay.call(.post, posted, body: change)
                 #expect(answer.status == 200, "\(answer.text)")
             }
-            // A sample of the log is good for a moment.
+            // The sample of the log is cached for a moment.
             relay.dependencies.seen.forget()
             try await body(relay)
         }
@@ -33,7 +34,7 @@ import Testing
             + #""after":{"title":"Tea","priority":3,"done":true}}"#,
     ]
 
-    /// The warnings of a saved condition: their kinds, reasons and hints.
+    /// Returns the warnings about a saved condition: their kinds, reasons and hints.
     private func warnings(
         _ relay: TestRelay, _ condition: String, on type: String = "Todo",
         more: String = "", info: String = #"{"shouldBadge":true}"#
@@ -155,7 +156,8 @@ import Testing
             let told = try await warnings(relay, "anything == whatever", on: "Todo")
             #expect(told == [])
         }
-        // Of a partial image nobody knows what it left out, and what had two kinds may have both.
+        // The fields that a partial image lacks are unknown, and a field that has had values of two
+        // kinds may have either.
         let partial =
             #"{"operation":"update","recordType":"Art","recordName":"a","#
             + #""after":{"x":1},"afterCompleteness":"partial"}"#
@@ -261,7 +263,7 @@ import Testing
             let refused = try await relay.admin(
                 .post, place + "/check", #"{"query":{"recordType":"Todo","predicate":"a =="}}"#)
             #expect(refused.status == 400)
-            // The body is the whole, so its members stand without anything before them.
+            // The body is the subscription itself, so its members are named without a prefix.
             let said = "query.predicate at byte 4: a value is missing; expected a field, "
             #expect(refused.text.contains("\"reason\":\"\(said)"), "\(refused.text)")
             for (more, said) in [

@@ -4,8 +4,9 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// Conditions that are accepted fire: on what the relay knows of every record, and on fields whose
-/// kinds somebody wrote down.
+/// Conditions that are accepted can fire.
+///
+/// They may use what the relay knows of every record, and fields whose types the schema defines.
 @Suite(.timeLimit(.minutes(30))) struct SystemConditionTests {
     private static let schema = """
         DEFINE SCHEMA
@@ -15,7 +16,7 @@ import Testing
         );
         """
 
-    /// Saves a subscription; answers why it was refused, or nothing.
+    /// Saves a subscription, and returns the reason if it is refused.
     private static func refusal(
         _ relay: TestRelay, _ query: String, type: String = "Artwork",
         members: String = #""firesOn":["create","update"]"#
@@ -55,7 +56,7 @@ import Testing
         }
     }
 
-    /// What means the record `r1`, and what means alice who made it.
+    /// Conditions that mean the record `r1`, or alice who created it.
     private static let meant: [String] = [
         #""predicate":"recordID == 'r1'""#, #""predicate":"___recordID IN {'r1', 'r2'}""#,
         #""predicate":"'r1' == recordID""#, #""predicate":"recordID BEGINSWITH 'r'""#,
@@ -82,7 +83,8 @@ import Testing
                     return
                 }
                 query["recordType"] = "Artwork"
-                // Each asks on behalf of somebody else, because equal wishes are duplicates.
+                // Each condition is saved for another user, because equal conditions are
+                // duplicates.
                 let user = "user\(index)"
                 try await relay.container.register(SampleDevice(name: "d\(index)", owner: user))
                 try await relay.container.save(

@@ -7,7 +7,7 @@ import Testing
 @testable import RelayServer
 
 @Suite struct TakenChannelTests {
-    /// NIO would end the process by a trap.
+    /// Otherwise NIO would trap and end the process.
     @Test func `a connection that nobody takes is closed`() async throws {
         let channel = NIOAsyncTestingChannel()
         let taking = TakenChannel(base: HTTP1Channel(responder: { _, _, _ in }))
@@ -16,7 +16,7 @@ import Testing
                 taking.setup(channel: channel, logger: Logger(label: "test"))
             }.get()
         }
-        // It may be closed by now.
+        // The channel may be closed already.
         try? await channel.connect(to: SocketAddress(unixDomainSocketPath: "/nowhere"))
         try await channel.closeFuture.get()
     }

@@ -1,4 +1,4 @@
-/// Keys that nothing but these tests trusts.
+/// Keys that only these tests trust.
 enum TestKeys {
     static let rsaPrivate = """
         -----BEGIN PRIVATE KEY-----

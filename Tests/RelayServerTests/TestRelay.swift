@@ -11,10 +11,12 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// A relay without network: the router over a real store in a temporary directory, with a clock
-/// that stands still and random bytes that repeat.
+/// A relay without a network.
+///
+/// It is the router over a real store in a temporary folder, with a clock that stands still and
+/// random bytes that repeat.
 struct TestRelay: Sendable {
-    /// 2016-01-25T22:15:43Z, the date of Apple's own example.
+    /// 2016-01-25T22:15:43Z, the date in Apple's own example.
     static let now = Timestamp(seconds: 1_453_760_143)
     static let adminToken = "admin-token-of-the-tests"
     static let apiToken = "api-token-of-the-tests"
@@ -28,7 +30,7 @@ struct TestRelay: Sendable {
     let dependencies: RelayDependencies
     let client: any TestClientProtocol
 
-    /// Queries have all the time that a loaded machine takes.
+    /// Settings with which queries may take as long as a busy machine needs.
     static var unhurried: QueryAdmission.Settings {
         var settings = QueryAdmission.Settings()
         settings.time = .seconds(3600)
@@ -58,7 +60,7 @@ struct TestRelay: Sendable {
         try await serve(store, dependencies, surfaces, body)
     }
 
-    /// Runs `body` with a relay on a store that is made of the backup at `backup`.
+    /// Runs `body` with a relay on a store that is restored from the backup at `backup`.
     static func restored(
         from backup: String, _ body: @escaping @Sendable (TestRelay) async throws -> Void
     ) async throws {
@@ -67,7 +69,7 @@ struct TestRelay: Sendable {
         let store = try RelayStore.open(path: path)
         var dependencies = dependencies(
             store, readiness: { .ready }, limits: RequestLimits(), adminToken: adminToken)
-        // Restoring takes its time.
+        // Restoring happens some time after the backup.
         dependencies.now = { now.advanced(by: .seconds(60)) }
         try await serve(store, dependencies, Set(RelayRoute.Surface.allCases), body)
     }
@@ -96,7 +98,7 @@ struct TestRelay: Sendable {
             readiness: { readiness() }, metrics: metrics, renderMetrics: { metrics.render() },
             logger: .silent, limits: limits,
             adminToken: adminToken, publicURL: "https://relay.example", clock: ContinuousClock())
-        // Nobody waits here: what a poll does while it waits is the courier's own test.
+        // Polls do not wait here; the courier's own tests cover waiting.
         var polls = CourierPolls.Settings()
         polls.hold = .milliseconds(1)
         polls.refusalDelay = .zero
@@ -126,7 +128,7 @@ struct TestRelay: Sendable {
 
     // MARK: Calls
 
-    /// A user token that is good for an hour.
+    /// Returns a user token that is valid for an hour.
     static func userToken(_ user: String = "_alice") -> String {
         SignedText.hs256(
             claims: [
@@ -135,12 +137,12 @@ struct TestRelay: Sendable {
             ], secret: sharedSecret)
     }
 
-    /// The query of a call by a user's client.
+    /// Returns the query of a call by a user's client.
     static func query(_ user: String = "_alice") -> String {
         "?ckjsVersion=2.0.3&ckAPIToken=\(apiToken)&ckWebAuthToken=\(userToken(user))"
     }
 
-    /// One answer, with its body read.
+    /// A response with its body.
     struct Answer {
         var status: Int
         var headers: HTTPFields
@@ -166,7 +168,7 @@ struct TestRelay: Sendable {
             json: (try? JSONValue(parsing: text)) ?? .null, text: text)
     }
 
-    /// A call by a user's client in the public database.
+    /// Makes a call of a user's client in the public database.
     func post(
         _ path: String, _ body: String, user: String = "_alice", database: String = "public"
     ) async throws -> Answer {
@@ -175,7 +177,7 @@ struct TestRelay: Sendable {
             headers: ["Content-Type": "text/plain"], body: body)
     }
 
-    /// A call of the administrative surface.
+    /// Makes a call of the administrative interface.
     func admin(
         _ method: HTTPRequest.Method, _ path: String, _ body: String? = nil
     ) async throws -> Answer {
@@ -184,7 +186,7 @@ struct TestRelay: Sendable {
             body: body)
     }
 
-    /// Makes a token of the administrative surface with these members of JSON; its secret.
+    /// Creates an administrative token with these JSON members, and returns its secret.
     func makeToken(_ members: String) async throws -> String {
         let made = try await admin(.post, "tokens", #"{"label":"t",\#(members)}"#)
         #expect(made.status == 201, "\(made.text)")
@@ -192,7 +194,7 @@ struct TestRelay: Sendable {
         return secret
     }
 
-    /// Gives the development environment the schema of a text.
+    /// Imports a schema text into the development environment.
     func define(_ schema: String) async throws {
         let answer = try await admin(
             .put, "containers/iCloud.com.example.Art/development/schema",
@@ -201,7 +203,7 @@ struct TestRelay: Sendable {
     }
 }
 
-/// A name that is known to be one.
+/// Returns the identifier for a name that must be valid.
 func known<Identifier: ValidatedIdentifier>(_ name: String) -> Identifier {
     guard let identifier = Identifier(rawValue: name) else {
         preconditionFailure("\(name) is not \(Identifier.rule)")
@@ -210,7 +212,7 @@ func known<Identifier: ValidatedIdentifier>(_ name: String) -> Identifier {
 }
 
 extension HTTPField.Name {
-    /// A header field's name that is known to be one.
+    /// Returns the header field name for a text that must be valid.
     static func named(_ name: String) -> HTTPField.Name {
         guard let field = HTTPField.Name(name) else {
             preconditionFailure("\(name) is not the name of a header field")
@@ -219,7 +221,7 @@ extension HTTPField.Name {
     }
 }
 
-/// JSON Web Tokens made by hand, so that they can be wrong.
+/// Hand-made JSON Web Tokens, which may be wrong on purpose.
 enum SignedText {
     static func base64URL(_ bytes: some Sequence<UInt8>) -> String {
         Base64.encode(Array(bytes)).replacing("+", with: "-").replacing("/", with: "_")

@@ -4,21 +4,23 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What further clients of CloudKit Web Services send, to the byte where it matters, and what they
-/// read of the answers: CloudKitPy, PyCloudKit, CloudKit-PHP, cloudkit-js, cloudkit-mcp,
-/// cloudkit_flutter, apple-go, apple-rs, CloudKitClient (Kotlin), angular-cloudkit, OpenCloudKit.
+/// Exact requests of further CloudKit Web Services clients, and what they read of the answers.
+///
+/// The clients are CloudKitPy, PyCloudKit, CloudKit-PHP, cloudkit-js, cloudkit-mcp,
+/// cloudkit_flutter, apple-go, apple-rs, CloudKitClient (Kotlin), angular-cloudkit and
+/// OpenCloudKit.
 @Suite struct ThirdPartyClientTests {
-    /// One request, and what must stand at some places of its answer.
+    /// One request, and the values expected at some places of its answer.
     struct Exchange: Sendable, CustomTestStringConvertible {
         var testDescription: String
-        /// What was asked before.
+        /// The requests that are made first.
         var before: [(path: String, body: String)] = []
         var path: String
         var body: String
         var database = "private"
-        /// Places in the answer, with dots.
+        /// Expected values, by dotted paths in the answer.
         var expected: [String: JSONValue]
-        /// Places where there must be nothing.
+        /// Paths at which the answer must have no value.
         var absent: [String] = []
     }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayServer
 
-/// How often clients may come, and how much of their bodies is held: the decisions alone.
+/// The decisions about request rates and about memory for bodies.
 @Suite struct TurnstileTests {
     private static let limit = RateLimit(perSecond: 10, burst: 20)
 
@@ -14,7 +14,7 @@ import Testing
         for _ in 0..<20 { #expect(table.take(of: 1, Self.limit, at: .zero) == nil) }
         #expect(table.take(of: 1, Self.limit, at: .zero) == .milliseconds(100))
         #expect(table.take(of: 2, Self.limit, at: .zero) == nil)
-        // What is refused takes nothing.
+        // A refused request takes no token.
         #expect(table.take(of: 1, Self.limit, at: .milliseconds(100)) == nil)
         #expect(table.take(of: 1, Self.limit, at: .milliseconds(100)) != nil)
         var taken = 0
@@ -40,8 +40,8 @@ import Testing
             #expect(table.take(of: name, Self.limit, at: .zero) == nil)
         }
         #expect(table.count <= 1000)
-        // The names that came once are nearer to full than the one that came twenty times, and go
-        // before it: eight are looked at for each that goes.
+        // Names that came once are nearer to full than the one that came twenty times. They are
+        // evicted first, because each eviction chooses among eight.
         #expect(table.take(of: -1, Self.limit, at: .zero) != nil)
     }
 
@@ -77,7 +77,7 @@ import Testing
         var line = 0
         while case .later = guesses.judge(attacker, at: .zero) { line += 1 }
         #expect((60...64).contains(line))
-        // Somebody else is not in the line.
+        // Another address does not wait in the line.
         #expect(guesses.judge(try Self.address(2), at: .zero) == .now)
     }
 
@@ -117,7 +117,7 @@ import Testing
         #expect(bodies.take(400, for: art, isBeginning: true) == true)
         #expect(bodies.take(1, for: art, isBeginning: true) == false)
         #expect(bodies.take(300, for: other, isBeginning: false) == true)
-        // The last eighth is for beginnings.
+        // The last eighth is reserved for the beginnings of bodies.
         #expect(bodies.take(1, for: other, isBeginning: false) == false)
         #expect(bodies.take(100, for: other, isBeginning: true) == true)
         #expect(bodies.take(1, for: nil, isBeginning: true) == false)
@@ -181,7 +181,7 @@ import Testing
 
     @Test func `every call that reads a body knows its caller before`() async throws {
         try await TestRelay.with { relay in
-            // What reads a body is guarded: an open call has no place for one.
+            // A call that reads a body must not be an open route, because these have no caller.
             let open = RelayRouter.routes(relay.dependencies).filter {
                 if case .open = $0.entrance { true } else { false }
             }
@@ -198,7 +198,7 @@ import Testing
     }
 }
 
-/// A clock whose waits are over at once.
+/// A clock whose waits end at once.
 private final class ImpatientClock: Clock {
     private let moment = Mutex(TestClock().now)
 

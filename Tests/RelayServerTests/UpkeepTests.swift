@@ -8,9 +8,9 @@ import Testing
 
 @testable import RelayServer
 
-/// What is done beside the walk, whatever fails of it.
+/// The work beside the walk continues, whatever fails in it.
 struct UpkeepTests {
-    /// As what a server refuses, which is no error of the store's kind.
+    /// An error of another type than the store's, such as a database server's.
     private struct OddFailure: Error {}
 
     @Test func `a failure of any kind ends no loop`() async throws {
@@ -57,7 +57,7 @@ struct UpkeepTests {
         let deleting = Task {
             try await Upkeep.all {
                 begin.yield()
-                // Until the end has come.
+                // Waits until the end has come.
                 for await _ in ends { break }
                 return count.withLock { count in
                     count += 1
@@ -76,7 +76,7 @@ struct UpkeepTests {
         case unreachable, locked
     }
 
-    /// Upkeep by a clock of the test's, which logs into a book.
+    /// Returns upkeep with the test's clock, which logs into a `LogBook`.
     private static func upkeep(
         of store: RelayStore, _ clock: TestClock, _ log: LogBook
     ) -> Upkeep {
@@ -87,7 +87,7 @@ struct UpkeepTests {
             progress: { .start })
     }
 
-    /// Two lines a second for as long as a database is away fill a log.
+    /// Two lines a second, for as long as a database is away, would fill a log.
     @Test func `a failure that goes on is told once a minute, and another one at once`()
         async throws
     {
@@ -107,14 +107,14 @@ struct UpkeepTests {
         }
         let goesOn = await clock.advance(by: .seconds(1)) { count.withLock { $0 } >= 100 }
         #expect(goesOn)
-        // In the turns 1, 31 and 91.
+        // The lines come in turns 1, 31 and 91.
         #expect(log.lines.count == 3)
         loop.cancel()
         await #expect(throws: CancellationError.self) { try await loop.value }
         await store.close()
     }
 
-    /// As where a host answers nothing: each attempt takes as long as connecting may.
+    /// A host that answers nothing has this effect: each attempt takes as long as connecting may.
     @Test func `a minute is one of the clock, however long each failure takes`() async throws {
         let clock = TestClock()
         let store = try TemporaryStore().open()
@@ -128,7 +128,7 @@ struct UpkeepTests {
                 throw Outage.unreachable
             }
         }
-        // The line of the seventh turn is there once the eighth has come.
+        // The line of the seventh turn has been written once the eighth turn comes.
         let goesOn = await clock.advance(by: .seconds(1)) { count.withLock { $0 } >= 8 }
         #expect(goesOn)
         #expect(log.lines.count >= 2)
@@ -158,7 +158,7 @@ struct UpkeepTests {
         await store.close()
     }
 
-    /// On a server: a disk of which nothing is known has not nothing left.
+    /// On a server the free disk space is unknown, which is not the same as none.
     @Test func `what is not known of a store is not shown as nothing`() {
         let metrics = PrometheusMetrics()
         let meter = UpkeepMeter(metrics)

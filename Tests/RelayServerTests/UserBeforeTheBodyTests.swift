@@ -4,7 +4,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// What tells a request's user is verified before its body is read.
+/// The user's credentials are verified before the body of a request is read.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct UserBeforeTheBodyTests {
     private static let modifying =
         #"{"operations":[{"operationType":"create","record":{"recordType":"Artwork","#
@@ -21,7 +21,7 @@ import Testing
         return "POST \(target) HTTP/1.1\r\n" + fields.map { $0 + "\r\n" }.joined() + "\r\n"
     }
 
-    /// Announces a large body, sends nothing of it, and returns what is answered.
+    /// Announces a large body, sends none of it, and returns the response.
     private static func announce(
         _ target: String, _ headers: [String] = [], to relay: RunningRelay
     ) async throws -> String {
@@ -85,7 +85,8 @@ import Testing
             for (action, fields) in [
                 ("private/records/modify", [key]),
                 ("public/records/modify", [key, "X-Belfry-User: \(long)"]),
-                // As bytes of Latin-1 are read, whichever they are: not two users, but one.
+                // Bytes that are no UTF-8 would all be read as the same character, and make one
+                // user of two.
                 ("private/records/modify", [key, "X-Belfry-User: Jos\u{FFFD}"]),
                 ("private/records/modify", [key, "X-Belfry-User: a", "X-Belfry-User: b"]),
             ] {
@@ -129,7 +130,8 @@ import Testing
             }
             var token = SampleContainer.userToken("carol")
             var tokens: Set<String> = []
-            // Ten at once are allowed; counted twice, the sixth would be too many.
+            // Ten calls at once are allowed; if calls were counted twice, the sixth would be too
+            // many.
             for number in 0..<9 {
                 let reply = try await relay.client.call(
                     "POST", target(token),

@@ -6,14 +6,15 @@ import Testing
 
 @testable import RelayServer
 
-/// Between the head of a request and the end of its body much may happen to its user.
+/// A user's rights may change between the head of a request and the end of its body.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct UserJudgedTwiceTests {
     private static let body =
         #"{"operations":[{"operationType":"create","record":{"recordType":"Artwork","#
         + #""recordName":"r","fields":{}}}]}"#
 
-    /// Sends the head of a request, waits until it has been judged, does `meanwhile`, and sends the
-    /// body; returns what is answered.
+    /// Sends the head of a request, runs `meanwhile` once it has been judged, and sends the body.
+    ///
+    /// Returns the response.
     private static func answer(
         _ relay: RunningRelay, token: String, meanwhile: () async throws -> Void
     ) async throws -> String {

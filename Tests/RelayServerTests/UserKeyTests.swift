@@ -5,7 +5,7 @@ import Testing
 
 @testable import RelayServer
 
-/// By what the keys of user tokens are known again.
+/// How the keys of user tokens are recognised again.
 @Suite struct UserKeyTests {
     @Test func `a key is known again by its numbers, whatever its set says of it`() throws {
         let known = JSONWebKeySet.identities(of: TestKeys.rsaKeySet)
@@ -35,7 +35,7 @@ import Testing
         #expect(token.expiresAt.seconds == Fixtures.moment.seconds)
         #expect(token.isSigned(by: secrets[0], for: Fixtures.container))
         #expect(!token.isSigned(by: secrets[1], for: Fixtures.container))
-        // An earlier form has no key.
+        // An earlier form of the token has no key.
         let former = "s1_" + String(repeating: "A", count: 86)
         #expect(SessionToken(former) != nil && SessionToken(former)?.key == nil)
     }

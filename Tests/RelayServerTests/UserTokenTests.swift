@@ -6,7 +6,7 @@ import RelayServer
 import Storage
 import Testing
 
-/// Tokens signed by an independent library, and attacks made by hand.
+/// Tokens signed by an independent library, and hand-made attacks.
 @Suite struct UserTokenTests {
     private static let now = TestRelay.now
 
@@ -178,8 +178,9 @@ import Testing
         }
     }
 
-    /// The same token in other spellings: padding, the other alphabet, bits that stand for nothing,
-    /// white space, an empty part.
+    /// Returns the same token in other spellings.
+    ///
+    /// They use padding, the other alphabet, unused bits, white space and an empty part.
     static func respellings(of token: String) -> [String] {
         let parts = token.split(separator: ".").map(String.init)
         var spellings: [String] = []

@@ -4,7 +4,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What a push says, and what becomes of it when the gateway does not simply take it.
+/// What a push contains, and what happens if the gateway does not simply accept it.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct WalkDeliveryTests {
     // MARK: What a push says
 
@@ -206,7 +206,7 @@ import Testing
             #expect(all == first + ["tablet: qry q created a2"])
             let devices = try await Self.devices(relay)
             #expect(devices == ["bobs", "tablet"])
-            // Registered again, it is pushed to again.
+            // After a new registration the device gets pushes again.
             try await relay.container.register(SampleDevice.usual[0])
             try await relay.container.post(.change("create", "a3"))
             let last = try await relay.arrivals()
@@ -293,7 +293,7 @@ import Testing
             try await relay.container.save(.query("q"))
             let names = (1...20).map { "a\($0)" }
             try await relay.container.post(.array(names.map { .change("create", $0) }))
-            // An answer that is lost with its connection may make one of them twice.
+            // An answer that is lost with its connection may duplicate a push.
             let simulated = relay.gateway.simulated
             _ = try await simulated.totals(within: .patience) {
                 $0.accepted - $0.duplicates == 40

@@ -48,7 +48,7 @@ import Testing
             ]
             try await relay.container.save(.query("first"))
             for (container, name) in zip(others, ["music", "production"]) {
-                // The same names of users and devices mean others there.
+                // In another container the same names mean other users and devices.
                 try await container.register(SampleDevice(name: name, owner: "alice"))
                 try await container.save(.query(name))
             }

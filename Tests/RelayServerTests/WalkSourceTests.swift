@@ -3,7 +3,7 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// What databases post, from their own words to a push.
+/// What databases post, from their own format to a push.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct WalkSourceTests {
     private static func json(_ text: String) throws -> JSONValue {
         try JSONValue(parsing: text)

@@ -2,16 +2,16 @@ import RelayModel
 import RelayTestKit
 import Testing
 
-/// When a subscription fires, seen from outside: a webhook in, pushes out.
+/// When subscriptions fire, seen from outside: a webhook comes in, and pushes go out.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct WalkTests {
-    /// Subscriptions, changes, and the pushes that must come of them and no others.
+    /// Subscriptions, changes, and exactly the pushes that must follow.
     struct Walk: Sendable, CustomTestStringConvertible {
         var testDescription: String
-        /// Subscriptions of alice in the public database.
+        /// The subscriptions of alice in the public database.
         var subscriptions: [JSONValue]
-        /// Changes, posted one by one.
+        /// The changes, posted one by one.
         var changes: [JSONValue]
-        /// The pushes, in alphabetical order.
+        /// The expected pushes, in alphabetical order.
         var arrivals: [String]
 
         init(

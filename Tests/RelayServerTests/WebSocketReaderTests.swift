@@ -3,7 +3,7 @@ import Testing
 
 @testable import RelayServer
 
-/// A client's bytes are messages, however they are cut, and what is no message is refused.
+/// The bytes of a client become messages however they are cut, and invalid ones are refused.
 @Suite struct WebSocketReaderTests {
     private static func frame(
         _ first: UInt8, _ text: [UInt8], masks: Bool = true, size: [UInt8]? = nil

@@ -2,7 +2,7 @@ import Testing
 
 @testable import RelayServer
 
-/// Names with `*` in them, by which record types are denied.
+/// Patterns with `*` for denied record types.
 @Suite struct WildcardPatternTests {
     @Test(arguments: [
         ("Secret", "Secret", true), ("Secret", "Secrets", false), ("_*", "_Role", true),
@@ -15,7 +15,7 @@ import Testing
         #expect(WildcardPattern(pattern).matches(name) == fits)
     }
 
-    /// As letters the last of `Secret` and the accent behind it are one, which is another one.
+    /// As a `Character`, the last letter of `Secret` with an accent after it is another letter.
     @Test(arguments: [
         ("Secret*", "Secret\u{301}", true), ("Secret*", "Secret\u{200D}s", true),
         ("*Secret", "My\u{301}Secret", true), ("*e*", "Note\u{301}", true),

@@ -5,8 +5,9 @@ import Testing
 
 @testable import RelayServer
 
-/// Whoever reads a record decodes its dictionaries strictly: a value is of the kind that its type
-/// says, whatever a client wrote.
+/// Values are answered in the form of their declared type, whatever a client wrote.
+///
+/// Clients decode the dictionaries of records strictly.
 @Suite struct WrittenFormTests {
     private static func write(
         _ field: String, to relay: TestRelay
@@ -17,12 +18,12 @@ import Testing
                 + #""recordType":"Note","fields":{"f":\#(field)}}}]}"#)
     }
 
-    /// The default zone of the public database, as answers name it.
+    /// The default zone of the public database in answers.
     static let defaultZone: JSONValue = [
         "zoneName": "_defaultZone", "ownerRecordName": "_defaultOwner", "zoneType": "DEFAULT_ZONE",
     ]
 
-    /// Live clients may ask for what stands as `value` alone.
+    /// Live clients may ask for the bare value of each field.
     @Test func `a reference has its zone without its type as well`() {
         let made = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
         let reference = FieldValue.reference(

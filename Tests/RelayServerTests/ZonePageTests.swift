@@ -29,7 +29,7 @@ import Testing
         if case .string(let text)? = value { text } else { nil }
     }
 
-    /// The names of an answer's zones, with an exclamation mark after those that were deleted.
+    /// Returns the names of an answer's zones, with an exclamation mark after deleted ones.
     private static func names(_ answer: TestRelay.Answer) -> [String] {
         guard case .array(let zones)? = answer["zones"] else { return [] }
         return zones.compactMap { zone in
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// Every page of changes since a token: the names by page, and the token of the end.
+    /// Returns the names on each page of changes since a token, and the last page's token.
     private static func changes(
         _ relay: TestRelay, _ path: String, since token: String?,
         meanwhile: (Int) async throws -> Void = { _ in }
@@ -71,7 +71,7 @@ import Testing
             try await Self.create(relay, 2300..<2302)
             let next = try await Self.changes(relay, path, since: nothing.token)
             #expect(next.pages == [["z0005!", "z2300", "z2301"]])
-            // Who begins hears of nothing that is gone.
+            // A client that starts without a token is not told of deleted zones.
             let anew = try await Self.changes(relay, path, since: nil)
             #expect(Set(anew.pages.joined()).count == 2301)
         }
@@ -114,7 +114,7 @@ import Testing
             let target = TestRelay.path + "/private/zones/list" + TestRelay.query()
             let names = Self.names(try await relay.call(.get, target))
             #expect(names.count == 10 && names.first == "_defaultZone")
-            // "z0004" is the last that the client has seen: `\nz0004`.
+            // The marker says that `z0004` is the last zone that the client has seen.
             let marker = Base64.encode(Array("\nz0004".utf8))
             let rest = try await relay.call(.get, "\(target)&continuationMarker=\(marker)")
             #expect(Self.names(rest) == ["z0005", "z0006", "z0007", "z0008", "z0009"])
@@ -123,7 +123,8 @@ import Testing
         }
     }
 
-    /// As texts half a million marks are put in order before they are compared: for minutes.
+    /// As Swift strings, half a million marks would be sorted before each comparison, which takes
+    /// minutes.
     @Test(.timeLimit(.minutes(5)), arguments: ["changes/database", "zones/changes"])
     func `a token of combining marks is refused like any other`(path: String) async throws {
         let marks = String(repeating: "\u{323}\u{301}", count: 250_000)

@@ -6,7 +6,7 @@ import Storage
 import StorageSQL
 import Testing
 
-/// Zones, and what changed since a token.
+/// Zones, and their changes since a token.
 @Suite struct ZoneScenarioTests {
     private static func zone(_ operation: String, _ name: String) -> String {
         #"{"operations":[{"operationType":"\#(operation)","zone":{"zoneID":{"zoneName":"#
@@ -50,7 +50,7 @@ import Testing
     @Test func `beside others the records of a zone go by the share of their container`()
         async throws
     {
-        // Nobody follows but this test, so that whoever waits is refused, however soon.
+        // Only the test reports what is followed, so a request that waits is refused, however soon.
         let turns = IntakeTurns(clock: ContinuousClock(), patience: .milliseconds(1))
         let other = ContainerKey(
             container: known("iCloud.com.example.Music"), environment: .development)
@@ -209,7 +209,7 @@ import Testing
     }
 }
 
-/// A clock by which eleven seconds pass from each look to the next.
+/// A clock on which eleven seconds pass from one reading to the next.
 private struct LeapingClock: Clock {
     private let clock = TestClock()
 

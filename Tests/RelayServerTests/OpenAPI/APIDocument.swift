@@ -3,7 +3,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// The OpenAPI document as the tests read it: operations, and schemas by reference.
+/// The OpenAPI document, read as operations and schemas with references.
 struct APIDocument: Sendable {
     /// One call of the document.
     struct Call: Sendable, CustomTestStringConvertible {
@@ -14,7 +14,7 @@ struct APIDocument: Sendable {
         var name: String { "\(method) \(path)" }
         var testDescription: String { name }
 
-        /// The schema and the example of the JSON body, if the call takes one.
+        /// The schema and the example of the JSON body, if the call has one.
         var body: (schema: JSONValue, example: JSONValue?)? {
             let media = JSONValue.object(description)
                 .value(at: ["requestBody", "content", "application/json"])
@@ -27,7 +27,9 @@ struct APIDocument: Sendable {
             path.hasPrefix("/courier/") || path.hasSuffix("/poll") || path.hasSuffix("/events")
         }
 
-        /// Whether an answer ends by itself; streams are what `LiveScenarioTests` listen to.
+        /// Whether the response ends by itself.
+        ///
+        /// `LiveScenarioTests` covers streams, which do not end.
         var isAnswered: Bool { !path.hasSuffix("/stream") }
 
         /// Whether the call belongs to the operator.
@@ -51,14 +53,14 @@ struct APIDocument: Sendable {
         }
     }
 
-    /// What a reference leads to; anything else as it is.
+    /// Returns the target of a reference, or any other value unchanged.
     func resolved(_ value: JSONValue) -> JSONValue {
         guard case .string(let text)? = value.value(at: ["$ref"]) else { return value }
         let target = json.value(at: text.split(separator: "/").dropFirst().map(String.init))
         return target ?? .null
     }
 
-    /// The parameters of a call that stand in `place`, with their schemas.
+    /// Returns the parameters of a call at `in: place`, with their schemas.
     func parameters(of call: Call, in place: String) -> [(name: String, schema: JSONValue)] {
         guard case .array(let all)? = call.description["parameters"] else { return [] }
         return all.map(resolved).compactMap { parameter in
@@ -70,30 +72,30 @@ struct APIDocument: Sendable {
         }
     }
 
-    /// The answer that a call documents for a status, or its default.
+    /// Returns the response that a call documents for a status, or its default response.
     func answer(of call: Call, status: Int) -> JSONValue? {
         guard case .object(let answers)? = call.description["responses"] else { return nil }
         return (answers[String(status)] ?? answers["default"]).map(resolved)
     }
 
-    /// The schema of what the call whose path ends so answers with the status 200.
+    /// Returns the schema of the 200 response of the call whose path ends with `end`.
     func answerSchema(ofPathEnding end: String) -> JSONValue? {
         guard let call = calls.first(where: { $0.path.hasSuffix(end) }) else { return nil }
         return answer(of: call, status: 200)?
             .value(at: ["content", "application/json", "schema"])
     }
 
-    /// Whether a call names a status itself.
+    /// Returns whether a call documents a status explicitly.
     func documents(_ status: Int, of call: Call) -> Bool {
         JSONValue.object(call.description).value(at: ["responses", String(status)]) != nil
     }
 }
 
-/// Checks values against the part of JSON Schema that the document uses.
+/// Validates values against the part of JSON Schema that the document uses.
 struct SchemaCheck {
     let document: APIDocument
 
-    /// What does not fit, each with its path; none if the value fits.
+    /// Returns the violations, each with its path; empty if the value is valid.
     func problems(_ value: JSONValue, _ schema: JSONValue, at path: String = "$") -> [String] {
         guard case .object(let rules) = document.resolved(schema) else {
             return ["\(path): the schema is no object"]

@@ -1,12 +1,12 @@
 import RelayModel
 import RelayTestKit
 
-/// Makes values that fit a schema, and spoils them.
+/// Generates values that fit a schema, and corrupts them.
 struct APIGenerator {
     let document: APIDocument
     var random: SeededGenerator
 
-    /// Texts that have broken programs before.
+    /// Strings that have broken programs before.
     private static let texts = [
         "Artwork", "title", "year", "mona", "s1", "_defaultZone", "notes", "", " ", "0", "-1",
         "null", "ü", "😀", "a\u{0}b", "a\u{7F}", "../..", "%00", "' OR 1=1 --", "\"", "\\",
@@ -24,7 +24,7 @@ struct APIGenerator {
 
     mutating func text() -> String { pick(Self.texts) }
 
-    /// A value that fits `schema`; `depth` bounds what has no bound of its own.
+    /// Returns a value that fits `schema`; `depth` limits the nesting where the schema does not.
     mutating func value(_ schema: JSONValue, depth: Int = 0) -> JSONValue {
         guard case .object(let rules) = document.resolved(schema) else { return .null }
         if let constant = rules["const"] { return constant }
@@ -79,7 +79,7 @@ struct APIGenerator {
         return object
     }
 
-    /// Any JSON at all.
+    /// Returns any JSON value.
     mutating func anything(_ depth: Int) -> JSONValue {
         switch Int.random(in: 0..<(depth > 6 ? 5 : 7), using: &random) {
         case 0: return .null
@@ -92,7 +92,7 @@ struct APIGenerator {
         }
     }
 
-    /// The value with one part of it replaced or removed.
+    /// Returns the value with one part of it replaced or removed.
     mutating func spoiled(_ value: JSONValue) -> JSONValue {
         switch value {
         case .object(var object) where !object.members.isEmpty && random.chance(80):
@@ -111,7 +111,7 @@ struct APIGenerator {
         }
     }
 
-    /// A body that is hardly JSON.
+    /// Returns a body that is hardly JSON.
     mutating func garbage() -> String {
         pick([
             "", "{", "null", "[]", "{}", "\u{FEFF}{}", "{\"a\":1,\"a\":2}", "\"\\ud800\"",

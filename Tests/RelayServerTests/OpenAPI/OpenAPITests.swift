@@ -5,7 +5,7 @@ import RelayServer
 import RelayTestKit
 import Testing
 
-/// The document describes the relay, and the relay behaves as described.
+/// The OpenAPI document describes the relay, and the relay behaves as described.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct OpenAPITests {
     @Test func `every route is in the document, and everything in the document is a route`()
         async throws
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// Verbs with which a summary begins.
+    /// The verbs with which a summary may begin.
     private static let verbs: Set<Substring> = [
         "Answer", "Begin", "Check", "Create", "Delete", "Drop", "End", "Explain", "Fetch", "Follow",
         "Forget", "Get", "Give", "List", "Look", "Make", "Mark", "Open", "Poll", "Post", "Query",
@@ -44,7 +44,7 @@ import Testing
         "Take", "Turn", "Unregister", "Wait",
     ]
 
-    /// As a list of calls shows them, one under the other.
+    /// Lists of calls show the summaries one under the other.
     @Test func `every summary is a sentence that says what to do`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         for call in document.calls {
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    /// What a column shows stands in the rows, wherever the call says what is in them.
+    /// Wherever a call documents its rows, each column of its command must be a member of them.
     @Test func `every column of a command shows a member of the answer`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         var checked = 0
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    /// Names of an object's members that a component of the document does not have.
+    /// Returns the members of an object that a component of the document lacks.
     private static func unknown(
         _ value: JSONValue?, in name: String, of document: APIDocument
     ) -> [String] {
@@ -129,7 +129,8 @@ import Testing
             + #""notificationInfo":{"alertBody":"A"}}"#
     }
 
-    /// Programs go by these members, and clients that are made of the document know no others.
+    /// Programs decide by these members, and clients that are generated from the document know no
+    /// others.
     @Test func `every member of a refusal is in the document`() async throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         try await TestRelay.with { relay in
@@ -155,8 +156,9 @@ import Testing
         }
     }
 
-    /// Generators of clients know constants for what tells one kind of answer from another; of a
-    /// member that may be absent one of them makes a program that is none.
+    /// Client generators treat a constant as what distinguishes one kind of response from another.
+    ///
+    /// For a constant in an optional member, one of them generates code that does not compile.
     @Test func `no member that may be absent is a constant`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         func check(_ value: JSONValue) {
@@ -234,19 +236,19 @@ import Testing
     }
 }
 
-/// Sends generated requests to a running relay, and compares its answers with the document.
+/// Sends generated requests to a running relay, and compares the responses with the document.
 struct APITester {
     let document: APIDocument
     let relay: RunningRelay
     private var generator: APIGenerator
-    /// What was wrong: the request, and why.
+    /// The findings, each with the request and the reason.
     private(set) var findings: [String] = []
-    /// Answers with a status below 300.
+    /// The number of responses with a status below 300.
     private(set) var successes = 0
-    /// Requests that the relay holds before it answers, refused ones too.
+    /// Requests of calls that the relay holds; it delays refusals of these too.
     private var held: [Request] = []
 
-    /// One request that was made up.
+    /// One generated request.
     private struct Request: Sendable {
         let call: APIDocument.Call
         let target: String
@@ -264,8 +266,10 @@ struct APITester {
         generator = APIGenerator(document: document, random: SeededGenerator(seed: seed))
     }
 
-    /// One request of a call: first its example as a signed-in user sends it, then what the
-    /// generator makes.
+    /// Makes one request of a call.
+    ///
+    /// In the first round it is the document's example, sent by a signed-in user. After that it is
+    /// generated.
     mutating func check(_ call: APIDocument.Call, round: Int) async throws {
         let isExample = round == 0
         let target = target(of: call, isExample: isExample)
@@ -279,7 +283,7 @@ struct APITester {
         judge(try await Self.send(request, on: relay), of: request)
     }
 
-    /// Sends the requests that are held, all at once: each refusal takes its two seconds.
+    /// Sends the held requests all at once, because each refusal takes two seconds.
     mutating func checkHeld() async throws {
         let requests = held
         let replies = try await withThrowingTaskGroup(
@@ -352,8 +356,10 @@ struct APITester {
         return query.isEmpty ? path : "\(path)?\(query.joined(separator: "&"))"
     }
 
-    /// Names that are there where that matters; the operator's changes go to another container, so
-    /// that what the others need stays.
+    /// Returns a value for a variable part of a path.
+    ///
+    /// Names exist where that matters. Changes of the operator's go to another container, so that
+    /// they do not disturb the other calls.
     private mutating func pathValue(
         _ name: String, _ schema: JSONValue, _ call: APIDocument.Call, isExample: Bool
     ) -> String {
@@ -366,7 +372,7 @@ struct APITester {
             if call.isAdministrative, call.method != "GET" { return "production" }
             return "development"
         case "database":
-            // People are looked for in the public database only.
+            // Users can be discovered in the public database only.
             guard !call.path.hasSuffix("users/discover") else { return "public" }
             return isExample ? "private" : generator.pick(["public", "private"])
         case "source": return "database"
@@ -388,7 +394,7 @@ struct APITester {
 }
 
 extension RelayClient {
-    /// A client that makes any call on the operator's listener.
+    /// Returns a client that makes all calls to the operator's listener.
     static func administering(_ client: RelayClient) -> RelayClient {
         var administering = client
         administering.url = client.adminURL
