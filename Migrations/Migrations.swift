@@ -145,11 +145,11 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "v0033_countGrants",
             sql: EmbeddedFile("v0033_countGrants.sql").text,
-            checksum: "fa40cdd04ee7b4ca9a311d73622a5288b2dc59b132f5221d52ecf672afa26eb3"),
+            checksum: "7d1b433a33ee018f768a21245c1c43250494d1c4ec27d1001d7488222aca2331"),
         Migration(
             name: "v0034_endVersions",
             sql: EmbeddedFile("v0034_endVersions.sql").text,
-            checksum: "f7dbf38065be1f21285e75af31433514c9489a8e45251c5b4524f2760bb7bcae"),
+            checksum: "fbf3f6be6bd1cfa9cf2aea7ca56d38f345e0c0ec720e4e34d4a84263923c565f"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -215,10 +215,10 @@ package struct Migration: Sendable, Hashable {
         Migration(
             name: "p0015_countGrants",
             sql: EmbeddedFile("p0015_countGrants.sql").text,
-            checksum: "58afd8f15bf22c684854c35df25eb04de709171093615f01d77b0433d793c876"),
+            checksum: "d55f309075896796b93b507533ca5ca78b1a8f2d16a6e9efb39b461910f7b672"),
         Migration(
             name: "p0016_endVersions",
             sql: EmbeddedFile("p0016_endVersions.sql").text,
-            checksum: "f7dbf38065be1f21285e75af31433514c9489a8e45251c5b4524f2760bb7bcae"),
+            checksum: "b1ca1e55efece95a60fd6391a8b93c6d8631c619d3e99462e3b1690762659a03"),
     ]
 }

@@ -1,3 +1,2 @@
--- How often it was changed who may read the records of some type: clients that come back are told what happened since,
--- and not who might see it meanwhile. So they begin anew where the number is another one.
+-- As v0033 of the files: counts the changes of read grants.
 ALTER TABLE container ADD COLUMN readGeneration bigint NOT NULL DEFAULT 0 CHECK (readGeneration >= 0);

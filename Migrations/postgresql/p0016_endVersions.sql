@@ -1,3 +1,2 @@
--- The version of a record that is not kept has a moment, and an end (docs/storage.md). One from before begins to age
--- when it is first looked at.
+-- As v0034 of the files: finds the versions of records that are not kept, which are pruned by their date.
 CREATE INDEX shadowRecordVersion ON shadowRecord (modifiedAt) WHERE isKept = 0 AND isDeleted = 0;

@@ -1,3 +1,3 @@
--- How often it was changed who may read the records of some type: clients that come back are told what happened since,
--- and not who might see it meanwhile. So they begin anew where the number is another one.
+-- Counts the changes of read grants. A client that comes back is told what happened since its position, by the grants of
+-- today, so it must begin anew if the grants have changed since.
 ALTER TABLE container ADD COLUMN readGeneration INTEGER NOT NULL DEFAULT 0 CHECK (readGeneration >= 0);

@@ -1,3 +1,3 @@
--- The version of a record that is not kept has a moment, and an end (docs/storage.md). One from before begins to age
--- when it is first looked at.
+-- Finds the versions of records that are not kept, which are pruned by the date of their last change (docs/storage.md).
+-- Rows from before have no date until upkeep first sees them.
 CREATE INDEX shadowRecordVersion ON shadowRecord (modifiedAt) WHERE isKept = 0 AND isDeleted = 0;

@@ -96,7 +96,7 @@ import Testing
         let home = try TemporaryStore()
         await (try home.openReady()).close()
         var settings = StoreSettings.forTests
-        settings.maximumPages = 200
+        settings.maximumPages = 240
         let store = try home.open(settings)
         @Sendable func parked(_ number: Int) -> ParkedChange {
             ParkedChange(
