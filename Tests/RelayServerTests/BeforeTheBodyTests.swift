@@ -65,7 +65,7 @@ import Testing
                 if reply.status == 429 { limited = reply }
             }
             #expect(limited?.retryAfter == "1")
-            #expect(limited?["reason"] == "requests come from your address too often")
+            #expect(limited?["reason"] == "too many requests from your address")
             // The rate for each address does not apply to the operator.
             #expect(try await relay.metrics().contains(#"requests_limited_total{by="address"} "#))
             #expect(try await relay.client.administer("GET", "overview").status == 200)

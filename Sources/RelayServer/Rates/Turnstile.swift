@@ -133,7 +133,7 @@ package final class Turnstile: Sendable {
     func arrive(_ peer: Peer?) throws(APIError) {
         guard let origin = counted(peer), let limit = settings.ofAddresses else { return }
         let wait = state.withLock { $0.addresses.take(of: origin, limit, at: watch.elapsed()) }
-        if let wait { throw refusal("address", "requests come from your address too often", wait) }
+        if let wait { throw refusal("address", "too many requests from your address", wait) }
     }
 
     /// Notes that the credentials of `peer` were refused.
@@ -161,7 +161,7 @@ package final class Turnstile: Sendable {
         let wait = state.withLock {
             $0.others.take(of: .key(container.key, key), limit, at: watch.elapsed())
         }
-        if let wait { throw refusal("key", "requests with this key come too often", wait) }
+        if let wait { throw refusal("key", "too many requests with this key", wait) }
     }
 
     /// Counts a request of a user.
@@ -172,7 +172,7 @@ package final class Turnstile: Sendable {
         let wait = state.withLock {
             $0.others.take(of: .user(container.key, user), limit, at: watch.elapsed())
         }
-        if let wait { throw refusal("user", "requests of this user come too often", wait) }
+        if let wait { throw refusal("user", "too many requests of this user", wait) }
     }
 
     /// Counts an administrative call with a token for a single container.
@@ -184,7 +184,7 @@ package final class Turnstile: Sendable {
                 of: .administration(container), RateSettings.administration, at: watch.elapsed())
         }
         if let wait {
-            throw refusal("admin", "administrative calls of this container come too often", wait)
+            throw refusal("admin", "too many administrative calls for this container", wait)
         }
     }
 
@@ -205,7 +205,7 @@ package final class Turnstile: Sendable {
         } catch {
             guard allowance.wasThrottled else { throw error }
             throw refusal(
-                "patterns", "regular expressions come too often",
+                "patterns", "too many regular expressions in a short time",
                 patternsWait(user, container) ?? .seconds(1))
         }
     }
@@ -261,7 +261,7 @@ package final class Turnstile: Sendable {
             refusals["admin"]?.increment()
             try await clock.sleep(for: wait)
         case .refused(let wait):
-            throw refusal("admin", "the administrative token was wrong too often", wait)
+            throw refusal("admin", "too many calls with a wrong administrative token", wait)
         }
         do {
             let value = try await compare()
@@ -302,7 +302,7 @@ package final class Turnstile: Sendable {
         }
         refusals["body"]?.increment()
         throw APIError(
-            .tryAgainLater, "there is no memory for this body now", retryAfter: 2)
+            .tryAgainLater, "the relay has no memory for this body at the moment", retryAfter: 2)
     }
 
     /// Returns memory.
