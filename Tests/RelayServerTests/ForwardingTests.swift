@@ -555,7 +555,7 @@ import Testing
         try await Self.with { near, far in
             let nobody = try await near.exchange(Self.get("/readyz"), until: "standingBy")
             #expect(nobody.hasPrefix("HTTP/1.1 503"))
-            #expect(nobody.contains("the relay starts"))
+            #expect(nobody.contains("the relay is starting"))
             far.own(Self.echo)
             near.follow(far)
             var answer = ""

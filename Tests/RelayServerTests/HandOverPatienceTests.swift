@@ -118,7 +118,7 @@ import Testing
         #expect(
             last
                 == .keep(
-                    hindrance: "the relays of all stores cannot be seen: permission denied"))
+                    hindrance: "cannot read the relays of all stores: permission denied"))
     }
 
     @Test func `two relays of one machine are one`() {

@@ -37,7 +37,7 @@ final class CallForwarding: Sendable {
         guard isOperators, let shard, case .nobody(let reason) = current.answerer else {
             return ForwardedCall.nobody
         }
-        return "the shard \(shard) cannot be asked: \(reason)"
+        return "the shard \(shard) cannot be reached: \(reason)"
     }
 
     /// Returns the connection pool of an event loop; must be called on that loop.

@@ -50,7 +50,7 @@ enum Answerer: Sendable {
 /// Concurrency: a lock protects the state; listeners are called after it is released.
 final class CurrentAnswerer: Sendable {
     private struct State {
-        var answerer = Answerer.nobody("the relay starts")
+        var answerer = Answerer.nobody("the relay is starting")
         var last: UInt64 = 0
         var listeners: [UInt64: @Sendable () -> Void] = [:]
     }
@@ -94,7 +94,7 @@ final class CurrentAnswerer: Sendable {
         if self.owner == owner { return }
         guard let endpoint = owner.endpoint else {
             return postNobody(
-                "\(owner.name) owns the store, and does not say where it is reached")
+                "\(owner.name) owns the store, but advertises no address (nodes.advertise)")
         }
         do {
             post(.owner(try OwnerRoute(to: owner, endpoint)))

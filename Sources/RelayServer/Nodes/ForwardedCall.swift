@@ -80,12 +80,14 @@ struct ForwardedCall: Sendable, Hashable {
         guard !hasBegun || isSafe || failure == .declined else {
             return .refuse(
                 status: 502,
-                "the relay that owns the store ended while it had this call: whether it was worked "
-                    + "is not known")
+                "the relay that owns the store ended while it handled this call: it is not known "
+                    + "whether the call was carried out")
         }
         guard isWhole else {
             return .refuse(
-                status: 503, "another relay owns the store now, and this call has gone by halves")
+                status: 503,
+                "another relay owns the store now, and this call is too large to be "
+                    + "forwarded again: repeat it")
         }
         guard now < deadline else { return .refuse(status: 503, Self.nobody) }
         return .retry

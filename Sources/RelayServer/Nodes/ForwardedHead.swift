@@ -40,8 +40,8 @@ struct ForwardedHead: Sendable, Hashable {
         guard Self.methods.contains(head.method) else {
             throw Refusal(
                 status: 501,
-                reason: "a relay that does not own the store knows GET, HEAD, POST, PUT, PATCH, "
-                    + "DELETE and OPTIONS")
+                reason: "only GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS can be forwarded to "
+                    + "the relay that owns the store")
         }
         var request = head
         isUpgrade = LiveUpgrade.asks(head) && LiveUpgrade.mayLeave(head)

@@ -68,7 +68,7 @@ struct HandOverPatience: Sendable {
     private func judge(_ sight: StoreCensus.Sight) -> Verdict {
         guard let view = sight.view else {
             return .keep(
-                hindrance: sight.failure.map { "the relays of all stores cannot be seen: \($0)" })
+                hindrance: sight.failure.map { "cannot read the relays of all stores: \($0)" })
         }
         if let hindrance = view.hindrance { return .keep(hindrance: hindrance) }
         guard view.owner(of: schema) == machine, let other = view.machine(for: schema),

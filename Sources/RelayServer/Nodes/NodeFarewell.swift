@@ -36,12 +36,12 @@ final class NodeFarewell: ChannelDuplexHandler, RemovableChannelHandler {
     /// A relay that does not know it closes a connection on which it waits for nothing.
     private static let leaving = HTTPResponse(
         status: HTTPResponse.Status(code: 199, reasonPhrase: "Leaving"),
-        headerFields: [.nodeDeclined: "it takes nothing more here"])
+        headerFields: [.nodeDeclined: "no more calls on this connection"])
     /// The answer to a call that was on its way by then.
     private static let declining = HTTPResponse(
         status: .misdirectedRequest,
         headerFields: [
-            .nodeDeclined: "it takes nothing more here", .connection: "close",
+            .nodeDeclined: "no more calls on this connection", .connection: "close",
             .contentLength: "0",
         ])
 

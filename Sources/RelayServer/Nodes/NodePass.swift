@@ -50,19 +50,19 @@ struct NodePass: Sendable {
     /// - Throws: ``Unusable``, whose description contains nothing of the text.
     init(text: String) throws(Unusable) {
         guard text.utf8.count <= Self.maximumBytes else {
-            throw Unusable(description: "the pass of a relay is too long")
+            throw Unusable(description: "the certificate of a relay is too long")
         }
         do {
             let certificates = try NIOSSLCertificate.fromPEMBytes(Array(text.utf8))
             guard certificates.count == 1 else {
-                throw Unusable(description: "the pass of a relay is not one certificate")
+                throw Unusable(description: "the certificate of a relay is not a single one")
             }
             certificate = certificates[0]
             privateKey = try NIOSSLPrivateKey(bytes: Array(text.utf8), format: .pem)
         } catch let unusable as Unusable {
             throw unusable
         } catch {
-            throw Unusable(description: "the pass of a relay cannot be read")
+            throw Unusable(description: "the certificate of a relay, or its key, cannot be read")
         }
         self.text = text
     }

@@ -49,7 +49,7 @@ struct NodeResponder: HTTPResponder {
         guard isTaking(), let responder = responder(of: origin.listener) else {
             return Response(
                 status: .misdirectedRequest,
-                headers: [.nodeDeclined: "it does not own the store"],
+                headers: [.nodeDeclined: "this relay does not own the store"],
                 body: ResponseBody())
         }
         var context = context

@@ -51,25 +51,26 @@ struct NodeSettings: Sendable, Hashable {
         var problems: [String] = []
         if url == nil {
             problems.append(
-                "nodes.schemas: shards are schemas of a database, and storage.url names none")
+                "nodes.schemas: shards need a PostgreSQL database, but storage.url is not set")
         }
         if advertised == .none {
             problems.append(
-                "nodes.schemas: relays of several shards hand calls to each other, and "
+                "nodes.schemas: relays of several shards forward calls to each other, but "
                     + "nodes.advertise is none")
         }
         if schemas.count > Self.mostSchemas {
             problems.append(
-                "nodes.schemas: must be at most \(Self.mostSchemas), and are \(schemas.count)")
+                "nodes.schemas: at most \(Self.mostSchemas) schemas are allowed, but there are "
+                    + "\(schemas.count)")
         }
         for name in Set(schemas).sorted() {
             if !PostgresPlace.isSchema(name) {
                 problems.append(
-                    "nodes.schemas: \"\(name)\" is not a schema, which is "
-                        + "\(PostgresPlace.schemaRule), and does not begin with pg_")
+                    "nodes.schemas: \"\(name)\" is not the name of a schema: it must be "
+                        + "\(PostgresPlace.schemaRule), and must not begin with pg_")
             }
             if schemas.count(where: { $0 == name }) > 1 {
-                problems.append("nodes.schemas: names \(name) twice")
+                problems.append("nodes.schemas: \(name) is named more than once")
             }
         }
         if !schemas.contains(own) {
@@ -80,7 +81,7 @@ struct NodeSettings: Sendable, Hashable {
     }
 
     /// The values that ``advertise(_:)`` accepts, for messages.
-    static let rule = "auto, none, a host, or a host and a port, as relay-a.example:8092"
+    static let rule = "auto, none, a host, or a host and a port, such as relay-a.example:8092"
 
     /// The rule for names, for messages.
     static let nameRule = "1 to 100 visible characters of ASCII"

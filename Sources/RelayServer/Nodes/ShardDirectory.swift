@@ -67,7 +67,7 @@ final class ShardDirectory: Sendable {
             let sight = map.sights[schema]
             var standing = ShardStanding(schema: schema, isOwn: schema == own)
             standing.state = sight?.state.word ?? "unknown"
-            standing.obstacle = sight == nil ? "it was not seen yet" : sight?.state.obstacle
+            standing.obstacle = sight == nil ? "it has not been read yet" : sight?.state.obstacle
             if case .owned(let owner)? = sight?.state {
                 standing.owner = owner.name
                 standing.epoch = owner.epoch
@@ -118,9 +118,9 @@ final class ShardDirectory: Sendable {
         if map.doubt == nil { doubt.current.note(doubt: nil) }
         for conflict in news {
             logger.error(
-                "a container lies in several shards", metadata: ["reason": "\(conflict)"])
+                "a container is in several shards", metadata: ["reason": "\(conflict)"])
         }
-        if wasBlind { logger.info("looks at the shards again") }
+        if wasBlind { logger.info("can read the state of the shards again") }
     }
 
     /// Notes that a look failed; the last known state stays valid, because owners may still reach
@@ -131,7 +131,9 @@ final class ShardDirectory: Sendable {
             return state.blindness == nil
         }
         if isNews {
-            logger.warning("cannot look at the shards for now", metadata: ["reason": "\(reason)"])
+            logger.warning(
+                "cannot read the state of the shards at the moment",
+                metadata: ["reason": "\(reason)"])
         }
     }
 

@@ -44,7 +44,7 @@ struct ShardMap: Sendable {
     private var firstDoubt: String? {
         for schema in schemas where schema != own {
             guard let sight = sights[schema] else {
-                return "it may be \(schema), which was not seen yet"
+                return "it may be \(schema), which has not been read yet"
             }
             if let doubt = sight.doubt { return "it may be \(schema): \(doubt)" }
         }
@@ -72,7 +72,7 @@ struct ShardMap: Sendable {
             }
             if !isMoved, conflicts.count < Self.mostConflicts {
                 conflicts.append(
-                    "\(key) lies in \(other) and in \(schema): calls go to \(other)")
+                    "\(key) is in \(other) and in \(schema): calls go to \(other)")
             }
         }
     }
