@@ -48,6 +48,37 @@ import Testing
         await store.close()
     }
 
+    /// Earlier schemas stored no time with the version of a record that is not kept.
+    @Test func `a version without a time ages from when it is first looked at`() async throws {
+        let home = try TemporaryStore()
+        let former = try await home.openReady()
+        for name in ["a", "b"] {
+            _ = try await former.append(
+                [Sample.unkeyed(name, version: 5)], container: Sample.container,
+                source: Sample.source, at: Sample.moment(0))
+        }
+        await former.close()
+        let queue = try DatabaseQueue(path: home.path)
+        try await queue.write { db in
+            try db.execute(sql: "UPDATE shadowRecord SET modifiedAt = NULL")
+            #expect(db.changesCount == 2)
+        }
+        try queue.close()
+        let store = try home.open()
+        func prune(day: Int64) async throws -> Int {
+            try await store.prune(
+                Retention(), at: Sample.moment(day * 86_400), portion: 1
+            ).shadows
+        }
+        // A round dates one portion, so that a large store is not written as a whole.
+        #expect(try await prune(day: 100) == 0)
+        #expect(try await prune(day: 110) == 0)
+        #expect(try await prune(day: 189) == 0)
+        #expect(try await prune(day: 191) == 1)
+        #expect(try await prune(day: 201) == 1)
+        await store.close()
+    }
+
     @Test func `the log is kept below its size, and an open range keeps its change`() async throws {
         let store = try await TemporaryStore().openReady()
         try await Self.append(40, to: store)
