@@ -3,14 +3,14 @@ import RelayModel
 
 /// Stripe's form of a signature: time and signatures in one header, as `t=1492774577,v1=5257a8…`.
 ///
-/// Others send it under names of their own. The signature is HMAC-SHA256, in hexadecimal digits, of
-/// the time, a dot and the raw body, and the key is the secret as it is written. While a secret is
-/// replaced, the sender signs with both of them, and one `v1` that fits is enough. Elements of
-/// other names, such as `v0`, are passed over.
+/// Other senders use the same form in a header of another name. The signature is HMAC-SHA256, in
+/// hexadecimal digits, of the time, a dot and the raw body; the key is the text of the secret. While
+/// a secret is being replaced, the sender signs with both secrets, and one `v1` that fits is enough.
+/// Elements with other names, such as `v0`, are ignored.
 package struct CombinedSignature: Sendable, Hashable {
-    /// The header with all of it.
+    /// The name of the header.
     package var header: String
-    /// How far the time may be from the relay's clock.
+    /// The maximum difference between the signed time and the relay's clock.
     package var tolerance: Duration
 
     package init(
@@ -20,22 +20,24 @@ package struct CombinedSignature: Sendable, Hashable {
         self.tolerance = tolerance
     }
 
-    /// Stripe's own header.
+    /// The name of Stripe's header.
     package static let usualHeader = "Stripe-Signature"
 
-    /// Whether it is Stripe's own, and not another sender's.
+    /// Whether the header is Stripe's and not that of another sender.
     var isStripes: Bool { header.lowercased() == Self.usualHeader.lowercased() }
 
-    /// A hostile header may list thousands; a sender that rotates lists two.
+    /// The maximum number of signatures that are compared.
+    ///
+    /// A sender that is replacing its secret sends two; a hostile header may have thousands.
     private static let mostSignatures = 8
-    /// The elements that are looked at: signatures of several versions, and the time.
+    /// The maximum number of elements that are read: the time, and signatures of several versions.
     private static let mostElements = 32
 
     private static let rule =
         "t= and whole seconds since 1970, and v1= and an HMAC-SHA256 in hexadecimal digits, with a "
         + "comma between"
 
-    /// The value of the header that a sender with `secret` would send.
+    /// Returns the value of the header that a sender with `secret` sends.
     package static func value(time: String, body: [UInt8], secret: String) -> String {
         "t=\(time),v1=\(Hexadecimal.encode(code(time: time, body: body, secret: secret)))"
     }
@@ -47,7 +49,7 @@ package struct CombinedSignature: Sendable, Hashable {
                 using: SymmetricKey(data: Array(secret.utf8))))
     }
 
-    /// The index of the secret of which one signature is.
+    /// Returns the index of the secret that one of the signatures was made with.
     func fittingSecret(
         _ request: WebhookRequest, among secrets: [SourceSecret]
     ) throws(VerificationError) -> Int {
@@ -63,10 +65,10 @@ package struct CombinedSignature: Sendable, Hashable {
         throw .signatureMismatch(header: header)
     }
 
-    /// The time and the signatures.
+    /// Returns the time and the signatures in the header's value.
     ///
-    /// A header that came twice was joined by a comma. It must not name two times, because the
-    /// sender may have signed either.
+    /// Two lines of the header have been joined by a comma. Two different times are refused, because
+    /// either may be the one that the sender signed.
     private func elements(
         of value: String
     ) throws(VerificationError) -> (time: String, signatures: [[UInt8]]) {

@@ -2,25 +2,26 @@ package import RelayModel
 
 /// How far a restore from a destination reaches.
 package enum BackupReach: Sendable, Hashable {
-    /// It reaches the moment. `flaw` says what is wrong with the log after it, or around it.
+    /// A restore reaches the moment.
+    ///
+    /// `flaw` says what is wrong with the log before or after it; `nil` if nothing is.
     case restorable(until: Timestamp, flaw: String?)
-    /// No copy at the destination can be restored, for the reason.
+    /// No copy at the destination can be restored, for this reason.
     case none(reason: String)
 }
 
-/// A copy, and how far it can be taken.
+/// A copy, and how far a restore from it reaches.
 struct FurthestCopy: Sendable {
     let base: Catalogue.Base
     let end: Timestamp
-    /// The segment whose absence ends it; `nil` if nothing is there after the end.
+    /// The first missing segment; `nil` if the log has no segments after the end.
     let missing: UInt64?
 }
 
 extension BackupReading {
-    /// How far a restore from the destination reaches, as far as names and manifests tell.
+    /// Returns how far a restore from the destination reaches, judged by names and manifests.
     ///
-    /// It reads the manifests of the copies alone: a segment that is damaged is found only by
-    /// ``BackupVerification``.
+    /// It does not read the segments: only ``BackupVerification`` finds a damaged one.
     package func reach() async throws(DestinationFailure) -> BackupReach {
         let catalogue = try await catalogue()
         guard let last = catalogue.bases.last else {
@@ -42,12 +43,13 @@ extension BackupReading {
         return .restorable(until: furthest.end, flaw: flaw)
     }
 
-    /// The copy that can be taken furthest, if that is before `moment`.
+    /// Returns the copy from which a restore reaches furthest, among those whose end is before
+    /// `moment`; `nil` if there is none.
     func furthestCopy(
         in catalogue: Catalogue, before moment: Timestamp
     ) async throws(DestinationFailure) -> FurthestCopy? {
         var furthest: FurthestCopy?
-        // The newest first: of the others few manifests are read then.
+        // From the newest copy, so that few manifests of older copies have to be read.
         for base in catalogue.bases.reversed() {
             guard let (end, missing) = catalogue.end(of: base), end < moment,
                 furthest.map({ $0.end < end }) ?? true,
@@ -60,7 +62,7 @@ extension BackupReading {
 }
 
 extension Catalogue {
-    /// Whether the names in a folder are those of a destination, and not of single copies.
+    /// Returns whether the names in a folder are those of a destination, and not of single copies.
     package static func isOfDestination(_ names: [String]) -> Bool {
         names.contains { $0 == BackupName.store || BackupName.isChain($0[...]) }
     }

@@ -97,10 +97,10 @@ struct ListenerMaker: Sendable {
             connections: limiter.connections)
     }
 
-    /// What the head of a request may have, with the fields behind its body.
+    /// The limits of a request's head, including the fields after its body.
     ///
-    /// It is kept for each of very many connections, before anybody knows whose they are. Proxies
-    /// let through as much unless told otherwise.
+    /// The decoder keeps a head in memory before the client is known, and there can be very many
+    /// connections. By default nginx passes on heads of up to 32 KiB.
     private static let heads = HTTP1Channel.Configuration.DecoderConfiguration(
         maxHeaderFieldSize: 32 * 1024, maxHeaderListSize: 32 * 1024, maxHeaderFieldCount: 200)
 

@@ -113,13 +113,13 @@ final class AccessLog: Sendable {
 
 /// Decides which requests the access log has.
 struct AccessShare: Sendable {
-    /// How many requests that were to be written were not, because there were too many.
+    /// The numbers of requests that were not logged because there were too many.
     struct LeftOut: Sendable, Hashable {
         /// Nothing was left out.
         static let none = LeftOut()
-        /// All of them.
+        /// The number of all of them.
         var count = 0
-        /// Those that failed for a fault of the relay's.
+        /// The number of failures of the relay among them.
         var failures = 0
     }
 

@@ -4,14 +4,15 @@ import RelayModel
 import RelayServer
 import Storage
 
-/// What lies where an operator says that backups are.
+/// Finds the backups at a place that an operator names.
 enum FoundBackups {
     /// Looks at a folder, a file, or the place of continuous backups.
     ///
-    /// Continuous backups are judged by what can be restored of them, not by the date of a file.
+    /// Continuous backups are judged by the last moment that a restore reaches, not by the date of a
+    /// file.
     ///
-    /// - Throws: ``CommandFailure`` if the place is none, its settings cannot be used, or a folder
-    ///   cannot be read.
+    /// - Throws: ``CommandFailure`` if the text names no place, its settings cannot be used, or a
+    ///   folder cannot be read.
     static func look(at backups: String, config: String?) async throws -> Checkup.Backup {
         if backups.hasPrefix("s3://") {
             return await reach(of: try await BackupAccess.destination(backups, config: config))
@@ -44,10 +45,11 @@ enum FoundBackups {
         return found
     }
 
-    /// What lies beside a store, or is left of a backup that was cut off.
+    /// The endings of files that belong to a store or remain of an interrupted backup.
     private static let noBackups = ["-wal", "-shm", "-journal", ".partial"]
 
-    /// The newest file at the place that can be a backup: an empty one is what a full disk leaves.
+    /// Returns the newest file at the place that can be a backup; an empty file is what a full disk
+    /// leaves, and does not count.
     static func newest(at backups: String) throws -> Checkup.Backup {
         let manager = FileManager.default
         let isFolder = manager.isFolder(backups)
@@ -68,8 +70,9 @@ enum FoundBackups {
         return .made(moment(date), path: path)
     }
 
-    /// The whole second of a date: of one beyond what 64 bits hold, as some file systems keep, the
-    /// first or last moment.
+    /// Returns the whole second of a date.
+    ///
+    /// Some file systems keep dates that 64 bits do not hold; then it is the first or last moment.
     static func moment(_ date: Date) -> Timestamp {
         let seconds = date.timeIntervalSince1970.rounded(.down)
         return Int64(exactly: seconds).map { Timestamp(seconds: $0) }
