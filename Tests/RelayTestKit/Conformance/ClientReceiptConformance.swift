@@ -6,11 +6,12 @@ import Testing
 package enum ClientReceiptConformance {
     /// The cases that state it.
     package static let cases = [
-        ConformanceCase("what a client says first stays, after a restart too", check: marks),
-        ConformanceCase("what clients say is their user's alone", check: ownership),
-        ConformanceCase("of a user's receipts the newest are kept", check: surplus),
-        ConformanceCase("what clients said goes when receipts do", check: pruning),
-        ConformanceCase("receipts and devices are found for what clients name", check: finding),
+        ConformanceCase("the first report of a client is kept, also after a restart", check: marks),
+        ConformanceCase("a client's reports are visible to its user only", check: ownership),
+        ConformanceCase("only the newest client receipts of a user are kept", check: surplus),
+        ConformanceCase("client receipts are pruned together with receipts", check: pruning),
+        ConformanceCase(
+            "receipts and devices are found by the IDs that clients report", check: finding),
     ]
 
     private static let ann = InboxOwner(

@@ -6,20 +6,25 @@ import Testing
 package enum CourierConformance {
     /// The cases that state it.
     package static let cases = [
-        ConformanceCase("what is queued is taken once, in order", check: takenOnce),
-        ConformanceCase("of racing polls each takes another one", check: racingPolls),
-        ConformanceCase("what waits survives the end of the process", check: surviving),
-        ConformanceCase("a repeated delivery is not queued again, taken or not", check: repeated),
-        ConformanceCase("what is put back has its old place", check: puttingBack),
+        ConformanceCase("queued notifications are taken once, in order", check: takenOnce),
+        ConformanceCase("racing polls each take another notification", check: racingPolls),
+        ConformanceCase("waiting notifications survive the end of the process", check: surviving),
+        ConformanceCase(
+            "a repeated delivery is not queued again, whether it was taken or not", check: repeated),
+        ConformanceCase("a notification that is put back gets its old place", check: puttingBack),
         ConformanceCase("one courier serves several containers", check: severalContainers),
-        ConformanceCase("a token that moves to another user takes nothing along", check: moving),
-        ConformanceCase("a device that creates a new token keeps what waits", check: recreating),
-        ConformanceCase("a device that signed out gets nothing", check: signingOut),
-        ConformanceCase("count and age bound what waits", check: bounds),
-        ConformanceCase("a collapse ID replaces what waits", check: collapsing),
-        ConformanceCase("a user has so many couriers and no more", check: surplus),
+        ConformanceCase(
+            "a token that moves to another user takes no notifications along", check: moving),
+        ConformanceCase(
+            "a device that creates a new token keeps its waiting notifications", check: recreating),
+        ConformanceCase("a device that signed out gets no notifications", check: signingOut),
+        ConformanceCase("waiting notifications are bounded by count and age", check: bounds),
+        ConformanceCase(
+            "a notification replaces a waiting one with the same collapse ID", check: collapsing),
+        ConformanceCase("a user has at most the maximum number of couriers", check: surplus),
         ConformanceCase("an idle courier ends with its device", check: idling),
-        ConformanceCase("a young courier ends with its device, an old one later", check: youth),
+        ConformanceCase(
+            "a young idle courier ends with its device, an old one later", check: youth),
     ]
 
     private static let bounds = CourierBounds(count: 3, age: .seconds(100), gap: .seconds(10))

@@ -7,13 +7,14 @@ package enum DeviceConformance {
     /// The cases that state it.
     package static let cases = [
         ConformanceCase("a registered device reads as it was registered", check: registering),
-        ConformanceCase("the same registration refreshes its moment only", check: refreshing),
-        ConformanceCase("a registration says what the icon shows, once", check: badges),
+        ConformanceCase("the same registration refreshes only its moment", check: refreshing),
+        ConformanceCase("a registration sets the badge once", check: badges),
         ConformanceCase("a token has one live owner", check: oneOwner),
         ConformanceCase("a device has one live token", check: oneToken),
-        ConformanceCase("a device's ID is its user's own", check: ownIDs),
-        ConformanceCase("a forgotten device is gone", check: forgetting),
-        ConformanceCase("what was active at a position is told exactly", check: activeVersions),
+        ConformanceCase("two users may have devices with the same ID", check: ownIDs),
+        ConformanceCase("a forgotten device is removed", check: forgetting),
+        ConformanceCase(
+            "the devices active at a position are returned exactly", check: activeVersions),
     ]
 
     static func registering(_ factory: any StoreFactory) async throws {

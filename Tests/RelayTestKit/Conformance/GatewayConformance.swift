@@ -45,24 +45,24 @@ package protocol GatewayFactory: Sendable {
 package enum GatewayConformance {
     /// The cases that state it.
     package static let cases: [GatewayCase] = [
-        GatewayCase("every ticket ends once") { factory in
+        GatewayCase("every ticket ends exactly once") { factory in
             try await run(factory, [], count: 200) { ends, subject in
                 #expect(ends.values.allSatisfy { $0 == .accepted })
                 #expect(subject.received.count == 200)
             }
         },
-        GatewayCase("the identity of the delivery travels") { factory in
+        GatewayCase("the delivery's ID reaches the far side") { factory in
             try await run(factory, [], count: 5) { _, subject in
                 let sent = (1...5).map { subject.request(ticket: $0).deliveryID }
                 #expect(Set(subject.received) == Set(sent))
             }
         },
-        GatewayCase("a refusal for good is a dead letter") { factory in
+        GatewayCase("a permanent refusal becomes a dead letter") { factory in
             try await run(factory, [.refuse]) { ends, _ in
                 #expect(reaction(ends[1]) == .deadLetter)
             }
         },
-        GatewayCase("a dead device is forgotten") { factory in
+        GatewayCase("the token of a dead device is forgotten") { factory in
             try await run(factory, [.refuseDevice]) { ends, _ in
                 guard case .forgetDeviceToken? = reaction(ends[1]) else {
                     Issue.record("\(ends)")
@@ -70,7 +70,7 @@ package enum GatewayConformance {
                 }
             }
         },
-        GatewayCase("a wish for patience is told") { factory in
+        GatewayCase("the far side's wish to wait is reported") { factory in
             try await run(factory, [.busy(seconds: 7)]) { ends, _ in
                 guard case .retry(let after?, _)? = reaction(ends[1]) else {
                     Issue.record("\(ends)")
@@ -79,7 +79,7 @@ package enum GatewayConformance {
                 #expect(after == .seconds(7))
             }
         },
-        GatewayCase("a fault that passes is tried again") { factory in
+        GatewayCase("a temporary failure is tried again") { factory in
             try await run(factory, [.fail]) { ends, _ in
                 guard case .retry? = reaction(ends[1]) else {
                     Issue.record("\(ends)")
@@ -87,7 +87,7 @@ package enum GatewayConformance {
                 }
             }
         },
-        GatewayCase("an answer that is lost is unknown, and not sent again") { factory in
+        GatewayCase("a push with a lost answer is unknown, and not sent again") { factory in
             try await run(factory, [.breakOff]) { ends, subject in
                 guard case .unknown? = ends[1] else {
                     Issue.record("\(ends)")
@@ -96,7 +96,7 @@ package enum GatewayConformance {
                 #expect(subject.received.count == 1)
             }
         },
-        GatewayCase("after the end everything comes back as not sent") { factory in
+        GatewayCase("after shutdown every push is reported as not sent") { factory in
             try await run(factory, []) { _, subject in
                 await subject.gateway.shutDown(within: .seconds(1))
                 subject.gateway.send([subject.request(ticket: 9)])

@@ -8,14 +8,15 @@ package enum HealthConformance {
     /// The cases that state it.
     package static let cases = [
         ConformanceCase(
-            "how a subscription fared is told alike before it is added up and after, and after a "
-                + "restart", check: sums),
+            "the health of a subscription is the same before and after it is added up, and after "
+                + "a restart", check: sums),
         ConformanceCase(
-            "a step that is refused says nothing of subscriptions", check: refused),
+            "a refused step changes no health", check: refused),
         ConformanceCase(
-            "a version that is saved anew begins with nothing, and what ended leaves nothing",
+            "a new version begins without health, and an ended version leaves none",
             check: ends),
-        ConformanceCase("many subscriptions are added up in parts, each once", check: parts),
+        ConformanceCase(
+            "firings of many subscriptions are added up in parts, each once", check: parts),
     ]
 
     private static let ann = Sample.owner("ann")

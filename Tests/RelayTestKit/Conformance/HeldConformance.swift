@@ -5,20 +5,29 @@ import Testing
 /// The contract of ``Storage/ShardProgress`` about deliveries that are held back.
 enum HeldConformance {
     static let cases = [
-        ConformanceCase("settings of now are found, by the ID and the token", check: settings),
-        ConformanceCase("what is held is a retry, until there are too many", check: overflow),
-        ConformanceCase("a user has so much held, each for itself", check: rowsOfUser),
-        ConformanceCase("a user has so many digests, and shares them then", check: digestsOfUser),
-        ConformanceCase("what is held is told by whatever name", check: markedName),
-        ConformanceCase("a digest is closed as it was read, or stays open", check: closing),
-        ConformanceCase("an edit makes due what was held", check: release),
-        ConformanceCase("a digest that is edited ends by its new span", check: digestEdits),
-        ConformanceCase("what waited for a connection is released by name", check: connected),
-        ConformanceCase("what was judged before an edit is judged again", check: outdated),
-        ConformanceCase("what became of a held delivery is told", check: fates),
-        ConformanceCase("what throttles let go is known while it counts", check: throttles),
-        ConformanceCase("a device keeps what it asked for, until it says otherwise", check: kept),
-        ConformanceCase("subscriptions that have expired end a day later", check: expiry),
+        ConformanceCase(
+            "the current settings are found by subscription ID and device token", check: settings),
+        ConformanceCase(
+            "a held delivery is a retry until there are too many, and then joins a digest",
+            check: overflow),
+        ConformanceCase("the held retries of one user are bounded", check: rowsOfUser),
+        ConformanceCase(
+            "the digests of one user are bounded, and then shared by subscriptions",
+            check: digestsOfUser),
+        ConformanceCase(
+            "a held delivery is listed whatever its subscription is called", check: markedName),
+        ConformanceCase("a digest is closed only if it is as it was read", check: closing),
+        ConformanceCase("an edit makes held deliveries due", check: release),
+        ConformanceCase("an edited digest ends by its new span", check: digestEdits),
+        ConformanceCase(
+            "deliveries that wait for a connection are released by ID", check: connected),
+        ConformanceCase(
+            "a delivery that was judged before an edit is judged again", check: outdated),
+        ConformanceCase("the fate of a delivery in a digest can be read", check: fates),
+        ConformanceCase(
+            "the places of a throttle are known as long as they count", check: throttles),
+        ConformanceCase("a device keeps its settings until it sends others", check: kept),
+        ConformanceCase("an expired subscription ends a day later", check: expiry),
     ]
 
     // MARK: A user with a subscription and a device

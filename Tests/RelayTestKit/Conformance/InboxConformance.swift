@@ -8,14 +8,15 @@ package enum InboxConformance {
     package static let cases = [
         ConformanceCase(
             "an inbox is written with the progress, or not at all", check: withProgress),
-        ConformanceCase("what a crash repeats stands in the inbox once", check: repeated),
+        ConformanceCase(
+            "a notification that a crash repeats is in the inbox once", check: repeated),
         ConformanceCase("an inbox is read in pages, to the end", check: paging),
         ConformanceCase("marking read moves a notification to the end", check: marking),
-        ConformanceCase("an inbox is its owner's alone", check: ownership),
-        ConformanceCase("who watches an inbox hears that it was written", check: news),
-        ConformanceCase("a device is not told of its own changes", check: ownChanges),
-        ConformanceCase("a client is not told of its own changes", check: ownClient),
-        ConformanceCase("what was dropped is not missed silently", check: dropping),
+        ConformanceCase("only its owner reads an inbox", check: ownership),
+        ConformanceCase("a watcher of an inbox is notified of writes", check: news),
+        ConformanceCase("a device is not notified of its own changes", check: ownChanges),
+        ConformanceCase("a client is not notified of its own changes", check: ownClient),
+        ConformanceCase("reading on after a dropped notification is refused", check: dropping),
         ConformanceCase("a session is started once, and ends when revoked", check: sessions),
     ]
 

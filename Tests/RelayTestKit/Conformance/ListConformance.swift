@@ -7,8 +7,9 @@ package enum ListConformance {
     /// The cases that state it.
     package static let cases = [
         ConformanceCase("changes are listed newest first, and by record", check: changes),
-        ConformanceCase("deliveries that wait or are dead are listed by names", check: exceptions),
-        ConformanceCase("receipts are listed newest first from a place on", check: receipts),
+        ConformanceCase(
+            "waiting deliveries and dead letters are listed by filter", check: exceptions),
+        ConformanceCase("receipts are listed newest first from a position on", check: receipts),
         ConformanceCase("versions and parked changes are listed newest first", check: versions),
     ]
 

@@ -7,16 +7,17 @@ package enum PastConformance {
     /// The cases that state it.
     package static let cases = [
         ConformanceCase(
-            "versions that have ended are told as long as the log goes back, and no longer",
+            "ended versions are found as long as the log goes back, and no longer",
             check: versions),
-        ConformanceCase("a claim is told with the version that it ended", check: claims),
-        ConformanceCase("of a device is told how it ended", check: endings),
+        ConformanceCase("a once claim is found with the version that it ended", check: claims),
+        ConformanceCase("the way in which a device ended can be read", check: endings),
         ConformanceCase(
-            "changes are found by position and by record, back from a place", check: changes),
-        ConformanceCase("a search for changes ends with its turn, at any entry", check: turns),
+            "changes are found by position and by record, back from a position", check: changes),
+        ConformanceCase(
+            "a search for changes stops when its turn ends, at any entry", check: turns),
         ConformanceCase(
             "unread changes are found in pages, without those that fire nothing", check: unread),
-        ConformanceCase("how far back it goes is told", check: span),
+        ConformanceCase("the span of the past that can be read is reported", check: span),
         ConformanceCase(
             "changes are found by the ID of the delivery that brought them", check: sent),
     ]

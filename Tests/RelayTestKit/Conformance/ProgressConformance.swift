@@ -6,20 +6,21 @@ import Testing
 package enum ProgressConformance {
     /// The cases that state it.
     package static let cases = [
-        ConformanceCase("the progress moves only from where it stands", check: compareAndSet),
+        ConformanceCase("the progress moves only from the current mark", check: compareAndSet),
         ConformanceCase("a refused step records nothing", check: refusedStep),
-        ConformanceCase("of racing steps from one mark one succeeds", check: racingSteps),
+        ConformanceCase(
+            "one of several racing steps from the same mark succeeds", check: racingSteps),
         ConformanceCase("retries come due in order, without those excluded", check: retries),
-        ConformanceCase("lanes of retries take turns, and one that is held is left", check: lanes),
-        ConformanceCase("retries that collapse are found, the newest first", check: collapsing),
+        ConformanceCase("lanes of retries take turns, and a held lane is skipped", check: lanes),
+        ConformanceCase("retries that collapse are found newest first", check: collapsing),
         ConformanceCase("a retry is replaced, ended, or becomes a dead letter", check: endings),
         ConformanceCase("a retry reads as it was settled", check: retryRoundTrip),
         ConformanceCase("a dead token ends earlier registrations only", check: deadTokens),
-        ConformanceCase("badges stand as the last step left them", check: badges),
-        ConformanceCase("a badge goes with its device", check: endedBadges),
+        ConformanceCase("badges are as the last step left them", check: badges),
+        ConformanceCase("a badge is removed with its device", check: endedBadges),
         ConformanceCase("a once subscription is claimed for one change", check: claims),
-        ConformanceCase("of racing claims one position wins", check: racingClaims),
-        ConformanceCase("a version that ended is still owed earlier changes", check: lateClaims),
+        ConformanceCase("one of several racing claims wins", check: racingClaims),
+        ConformanceCase("an ended version is still owed for earlier changes", check: lateClaims),
         ConformanceCase("receipts are found by every part of a filter", check: receipts),
     ]
 

@@ -10,12 +10,12 @@ package enum RangeConformance {
             "a range is written with the progress, advanced in order, and ended once",
             check: life),
         ConformanceCase(
-            "a range sees what was active at its change, also after it has ended",
+            "a range reads the versions active at its change, also after they have ended",
             check: members),
         ConformanceCase(
-            "once subscriptions outlive their claim until their range is settled", check: claims),
+            "claimed once subscriptions are kept until their range is settled", check: claims),
         ConformanceCase(
-            "a range that is set aside is kept, and holds nothing up", check: settingAside),
+            "a range that is set aside is kept, and does not block others", check: settingAside),
     ]
 
     private static func passed(_ position: LogPosition) -> ProgressMark {

@@ -9,12 +9,12 @@ package enum RegistryConformance {
         ConformanceCase("a container's settings read as they were saved", check: containers),
         ConformanceCase("access keys are kept, and revoked once", check: accessKeys),
         ConformanceCase(
-            "of administrative tokens that are over the newest are kept, and all others",
+            "all live administrative tokens and the newest ended ones are kept",
             check: adminTokens),
         ConformanceCase("change sources are kept by name", check: sources),
         ConformanceCase("parked changes are kept in order until deleted", check: parkedChanges),
         ConformanceCase("dead letters are redriven or dropped by choice", check: deadLetters),
-        ConformanceCase("provider tokens outlive a restart", check: providerTokens),
+        ConformanceCase("provider tokens survive a restart", check: providerTokens),
     ]
 
     static func containers(_ factory: any StoreFactory) async throws {

@@ -6,22 +6,23 @@ extension ShadowConformance {
     /// Records that refer to a deleted record by `DELETE_SELF`.
     static let cascades = [
         ConformanceCase(
-            "what goes along goes in parts, and nothing is left without what it refers to",
+            "a cascade deletes in parts, and no record is left with a dangling reference",
             check: parted),
         ConformanceCase(
-            "what is moved away between two parts is left, and what refers to it",
+            "a record that is moved away between two parts stays, and so do records that refer "
+                + "to it",
             check: movedAway),
-        ConformanceCase("records that refer to each other in a circle go", check: circled),
+        ConformanceCase("records that refer to each other in a circle are deleted", check: circled),
         ConformanceCase(
-            "an atomic request with which too many go along changes nothing", check: refused),
-        ConformanceCase("a zone goes part by part in the same order", check: zoned),
+            "an atomic request whose cascade is too large changes nothing", check: refused),
+        ConformanceCase("a zone is deleted in parts, in the same order", check: zoned),
         ConformanceCase(
-            "what took the name of a deleted record between two parts is left", check: madeAnew),
+            "a record that took the name of a deleted one between two parts stays", check: madeAnew),
         ConformanceCase(
-            "a zone that was made anew between two parts of its deletion is left",
+            "a zone that was created again between two parts of its deletion stays",
             check: zoneMadeAnew),
         ConformanceCase(
-            "however few records may go in a part, one of a long chain goes", check: chained),
+            "each call deletes at least one record of a long chain", check: chained),
     ]
 
     private static func child(_ name: String, of parent: String) -> RecordEdit {

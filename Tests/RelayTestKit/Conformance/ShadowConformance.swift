@@ -6,7 +6,8 @@ import Testing
 package enum ShadowConformance {
     /// The cases that state it.
     package static let cases = [
-        ConformanceCase("a bound refuses records too, and counts them", check: bounded),
+        ConformanceCase(
+            "the bound of the store also refuses records, and counts the refusals", check: bounded),
         ConformanceCase(
             "an acknowledged record is there after the store was closed and opened again",
             check: durable),
@@ -14,36 +15,36 @@ package enum ShadowConformance {
             "a refused atomic request leaves neither records nor entries of the log",
             check: atomic),
         ConformanceCase(
-            "of many who change one version of a record, one succeeds", check: contended),
+            "one of many edits of the same version of a record succeeds", check: contended),
         ConformanceCase(
-            "a webhook's change and the shadow are written together, once", check: filled),
+            "a webhook's change and its record are written together, once", check: filled),
         ConformanceCase(
-            "a record that its source names anew keeps what the source leaves out", check: moved),
+            "a renamed record keeps the fields that its source leaves out", check: moved),
         ConformanceCase(
-            "a record that its source moves to a taken name, or another type, has its creator",
+            "a record that is moved to a taken name or another type keeps its creator",
             check: movedOver),
         ConformanceCase(
-            "a schema that keeps a type no more forgets its records", check: forgotten),
+            "a type that the schema no longer keeps loses its records", check: forgotten),
         ConformanceCase(
-            "of changes of a schema that are made at the same time each is of the one before",
+            "concurrent schema changes each build on the one before",
             check: changedTogether),
         ConformanceCase(
-            "each change of who may read is counted, and outlasts being taken back",
+            "each change of the read grants is counted, also when it is undone later",
             check: grantsCounted),
         ConformanceCase(
-            "a look through zones without records ends when its turn does, and goes on",
+            "a scan of zones without records stops when its turn ends, and can go on",
             check: scanned),
         ConformanceCase(
-            "of many records that are looked up, those beyond the bytes are told as unread",
+            "a look-up reports records beyond the byte limit as unread",
             check: lookedUp),
         ConformanceCase(
-            "what changed in many zones is told of each, as far as the bytes go",
+            "changes in many zones are read for each zone, up to the byte limit",
             check: changedInZones),
         ConformanceCase(
-            "zones that are created together are there, and those that were stay",
+            "zones can be created together, and existing ones stay unchanged",
             check: createdTogether),
         ConformanceCase(
-            "what a completed snapshot did not contain is deleted, and nothing else", check: swept),
+            "a sweep deletes only what the completed snapshot did not contain", check: swept),
     ]
 
     static let container = Sample.container

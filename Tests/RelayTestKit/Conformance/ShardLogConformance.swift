@@ -9,15 +9,20 @@ package enum ShardLogConformance {
         ConformanceCase("an empty log has no entry and its head at the start", check: emptyLog),
         ConformanceCase("positions are gap-free and begin with 1", check: gapFree),
         ConformanceCase("entries read as they were appended, also after a restart", check: entries),
-        ConformanceCase("a known key answers with the first position", check: duplicates),
-        ConformanceCase("a delivery known otherwise appends nothing", check: deliveries),
-        ConformanceCase("a key counts within its container and source only", check: keySpaces),
-        ConformanceCase("a key is forgotten when its window has passed", check: windows),
-        ConformanceCase("a content gives way to another one", check: lastContents),
+        ConformanceCase("a known dedupe key returns the first position", check: duplicates),
+        ConformanceCase(
+            "a repeated delivery with other contents appends nothing", check: deliveries),
+        ConformanceCase(
+            "a dedupe key counts within its container and source only", check: keySpaces),
+        ConformanceCase("a dedupe key is forgotten when its window has passed", check: windows),
+        ConformanceCase(
+            "a content key is forgotten once another content of its record comes",
+            check: lastContents),
         ConformanceCase("an older version of a record is stale", check: stale),
         ConformanceCase("an unknown container is refused", check: unknownContainer),
         ConformanceCase("concurrent appends share positions without gaps", check: concurrent),
-        ConformanceCase("one key appended by many at once stands once", check: racingKeys),
+        ConformanceCase(
+            "a dedupe key that is appended concurrently is appended once", check: racingKeys),
         ConformanceCase("waiting ends when the log grows, and not before", check: growth),
         ConformanceCase("waiting ends when it is cancelled", check: cancellation),
     ]

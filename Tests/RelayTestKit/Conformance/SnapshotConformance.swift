@@ -7,17 +7,17 @@ package enum SnapshotConformance {
     /// The cases that state it.
     package static let cases = [
         ConformanceCase(
-            "one snapshot counts, the one recorded last, also after a restart", check: recording),
+            "only the snapshot recorded last counts, also after a restart", check: recording),
         ConformanceCase(
-            "what ended after the snapshot is told, and is kept until another is recorded",
+            "endings after the snapshot are found, and kept until another one is recorded",
             check: endings),
         ConformanceCase(
-            "a snapshot from before what was pruned never counts", check: outdated),
+            "a snapshot older than the last pruning never counts", check: outdated),
         ConformanceCase(
-            "what has ended since a place of the log is told, wherever it lies", check: since),
-        ConformanceCase("what was active at a position is told forever", check: activity),
+            "endings since a position are found, wherever it is in the log", check: since),
+        ConformanceCase("the versions active at a position can always be read", check: activity),
         ConformanceCase(
-            "a shard's identity outlasts a restart, and no other store has it", check: identity),
+            "a shard's identity survives a restart, and no other store has it", check: identity),
     ]
 
     private static let ann = Sample.owner("ann")

@@ -10,14 +10,15 @@ package enum SubscriptionConformance {
         ConformanceCase("saving the same again changes nothing", check: idempotence),
         ConformanceCase("the same content under another ID is refused", check: sameContent),
         ConformanceCase("an update ends one version and begins another", check: updating),
-        ConformanceCase("a deleted subscription is gone, and its name is free", check: deleting),
+        ConformanceCase("a deleted subscription is gone, and its ID is free", check: deleting),
         ConformanceCase("an atomic request with a refusal changes nothing", check: atomicity),
         ConformanceCase("subscriptions belong to one user of one database", check: ownership),
-        ConformanceCase("what was active at a position is told exactly", check: activeVersions),
-        ConformanceCase("one ID saved by many at once is saved once", check: racingCreates),
+        ConformanceCase(
+            "the subscriptions active at a position are returned exactly", check: activeVersions),
+        ConformanceCase("an ID that is saved concurrently is saved once", check: racingCreates),
         ConformanceCase("a request of many operations keeps their order", check: manyAtOnce),
         ConformanceCase(
-            "of many that are looked up, those beyond the bytes are told as unread",
+            "a look-up reports subscriptions beyond the byte limit as unread",
             check: lookedUp),
     ]
 

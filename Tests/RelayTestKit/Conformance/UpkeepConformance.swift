@@ -6,21 +6,22 @@ import Testing
 package enum UpkeepConformance {
     /// The cases that state it.
     package static let cases = [
-        ConformanceCase("the log loses what is settled and old, and nothing else", check: ages),
+        ConformanceCase("the log loses only entries that are settled and old", check: ages),
         ConformanceCase(
-            "records that nothing changed for long are looked for now and then, not in each round",
+            "unchanged records are searched for only now and then, not in each round",
             check: shadows),
         ConformanceCase(
-            "versions of records that are not kept have an end, and kept ones have none",
+            "versions of records that are not kept expire, and kept records do not",
             check: versions),
         ConformanceCase(
-            "what was set aside is kept up to a size, and until the progress has passed it",
+            "changes that were set aside are kept up to a size, and until the progress has "
+                + "passed them",
             check: setAside),
         ConformanceCase(
             "dropping and redriving dead letters keeps the accounts balanced", check: accounts),
-        ConformanceCase("the backlog is counted as it comes and goes", check: backlog),
+        ConformanceCase("the backlog counts entries as they come and go", check: backlog),
         ConformanceCase(
-            "a bound refuses changes, names itself, and is kept again without a restart",
+            "a bound refuses changes with its reason until it is lifted, without a restart",
             check: bounds),
     ]
 
