@@ -83,7 +83,7 @@ struct FollowPosting: Sendable {
         return exceptions.outcome
     }
 
-    /// The answer to the end of a snapshot: its status, its meaning, and its body.
+    /// An answer with its body; the status is 0 if there is none.
     typealias EndAnswer = (status: Int, rows: RowsTaken, body: [UInt8])
 
     /// Posts the end of a snapshot until the relay has deleted all records that it did not contain.
