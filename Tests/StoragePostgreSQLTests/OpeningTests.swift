@@ -169,7 +169,7 @@ struct OpeningTests {
         try place.server.sql("CREATE DATABASE \(name)")
         try place.server.sql("ALTER DATABASE \(name) SET default_transaction_read_only = on")
         let reason = try #require(Self.reason(try place.session(database: name)))
-        #expect(reason.contains("the server only reads"))
+        #expect(reason.contains("the server is read-only"))
     }
 
     @Test func `a database of another encoding is refused`() throws {
@@ -193,7 +193,7 @@ struct OpeningTests {
             try schema.apply(connection, makesSchema: true)
         }
         let told = refusal?.opening(try place.place(role: role)).description ?? ""
-        #expect(told.contains("the role lacks a right"))
+        #expect(told.contains("the role lacks a privilege"))
     }
 
     @Test func `a role that may not use the schema is told so`() throws {
@@ -204,7 +204,7 @@ struct OpeningTests {
         let other = try place.place(role: role)
         let refusal = #expect(throws: StorageError.self) { try RelayStore.migrate(other) }
         let told = refusal?.description ?? ""
-        #expect(told.contains("the role lacks a right"), "\(told)")
+        #expect(told.contains("the role lacks a privilege"), "\(told)")
     }
 
     @Test func `a server with no connection left says so`() throws {
@@ -278,7 +278,7 @@ struct OpeningTests {
 
     /// The right that the role loses, and the words that then say so.
     @Test(arguments: [
-        ("ALL TABLES IN SCHEMA", "lacks a right"), ("SCHEMA", "cannot be found"),
+        ("ALL TABLES IN SCHEMA", "lacks a privilege"), ("SCHEMA", "cannot be found"),
     ])
     func `a right that is taken is said, and the store goes on once it is back`(
         what: String, told: String

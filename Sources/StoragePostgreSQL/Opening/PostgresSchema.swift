@@ -177,6 +177,6 @@ struct PostgresSchema {
             path: "\(place)",
             reason: "its schema has version \(found), this Belfry needs version \(version), and "
                 + "the role may not change it (\(error)): run belfry migrate as the role that owns "
-                + "it, or let this one own it")
+                + "it, or make this role its owner")
     }
 }

@@ -52,7 +52,7 @@ struct PostgresSession: Sendable {
     /// - Throws: ``StorageError`` if this server cannot keep the store's guarantees.
     func connect() throws(StorageError) -> PostgresConnection {
         guard !end.hasCome else {
-            throw refusal("\(PostgresError.unreachable), and the relay ends")
+            throw refusal("\(PostgresError.unreachable), and the relay is shutting down")
         }
         let began = watch()
         do {
@@ -135,8 +135,8 @@ struct PostgresSession: Sendable {
     private func checkVersion(_ connection: PostgresConnection) throws(StorageError) {
         guard connection.serverVersion < Self.oldestVersion else { return }
         throw refusal(
-            "the server is PostgreSQL \(connection.serverVersion / 10_000), and 14 is the oldest "
-                + "that is supported: upgrade it")
+            "the server is PostgreSQL \(connection.serverVersion / 10_000), but 14 is the oldest "
+                + "supported version: upgrade it")
     }
 
     /// Returns a connection to the server that is the current primary.
@@ -180,7 +180,7 @@ struct PostgresSession: Sendable {
     /// The error if two servers accept writes and have diverged, and neither was promoted later.
     static let forked =
         "two of the named servers accept writes independently, as if both were promoted: stop the "
-        + "one that is not to go on, and make it a standby of the other"
+        + "one that should not continue, and make it a standby of the other"
 
     /// Connects to a host to find out whether it is the current primary; `nil` if it does not
     /// accept writes.
@@ -249,7 +249,7 @@ struct PostgresSession: Sendable {
                 pg_is_in_recovery()::text, pg_backend_pid()::text
             """)
         let found = rows.first?.map { $0 ?? "" } ?? []
-        guard found.count == 6 else { throw refusal("the server does not tell its settings") }
+        guard found.count == 6 else { throw refusal("the server does not report its settings") }
         guard found[0] == "UTF8" else {
             throw refusal(
                 "the database's encoding is \(found[0]), but UTF8 is needed: make another database")
@@ -262,12 +262,12 @@ struct PostgresSession: Sendable {
             throw refusal("synchronous_commit is \(found[3]) and cannot be set to on")
         }
         guard found[4] == "false" else {
-            throw refusal("the server only reads, because it is a standby: name the primary")
+            throw refusal("the server is read-only, because it is a standby: name the primary")
         }
         guard found[5] == "\(connection.serverProcess)" else {
             throw refusal(
-                "there is a pooler in between, such as pgbouncer, which may lose what the relay "
-                    + "prepares: connect to the server itself")
+                "the connection goes through a pooler, such as pgbouncer, which may lose prepared "
+                    + "statements: connect to the server itself")
         }
     }
 

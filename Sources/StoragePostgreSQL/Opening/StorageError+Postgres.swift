@@ -19,7 +19,7 @@ extension PostgresSession {
 extension PostgresError {
     /// The beginnings of reasons that name no problem of the store itself.
     static let unreachable = "the server cannot be reached"
-    static let refusing = "the server refuses"
+    static let refusing = "the server reports an error"
 
     /// The SQLSTATEs for a missing column, function or constraint, or a column of another type.
     ///
@@ -89,14 +89,14 @@ extension PostgresError {
     var obstacle: String? {
         guard verdict == .barred else { return nil }
         if state == "42501" {
-            return "the role of the database lacks a right: let it own its schema"
+            return "the database role lacks a privilege: make it the owner of the schema"
         }
         if Self.ofAlteredTables.contains(state) {
             return "the store's tables are not as this Belfry needs them: undo the alteration, or "
                 + "run the version that belfry nodes shows for the other relays"
         }
-        return "the store's tables cannot be found: was its schema dropped or renamed, or may the "
-            + "role no longer use it?"
+        return "the store's tables cannot be found: check whether their schema was dropped "
+            + "or renamed, or the role lost the right to use it"
     }
 
     private var words: String { description }
@@ -135,16 +135,17 @@ extension PostgresError {
 
     private var reasonNotOpened: String {
         if isOfReader {
-            return "the server only reads (\(words)): name the primary, or all hosts of the cluster"
+            return "the server is read-only (\(words)): name the primary, or all hosts of the "
+                + "cluster"
         }
         if state == "42501" {
-            return "the role lacks a right (\(words)): let it own its schema, or make one by "
-                + "CREATE SCHEMA … AUTHORIZATION …"
+            return "the role lacks a privilege (\(words)): make it the owner of its schema, or "
+                + "create one for it with CREATE SCHEMA … AUTHORIZATION …"
         }
         if state == "53300" { return Self.full(words) }
         if state == "55P03" {
-            return "another client holds locks on the store's tables for long (\(words)), as "
-                + "pg_dump does, or changes its schema: begin again once that has ended"
+            return "another client holds locks on the store's tables for too long (\(words)), as "
+                + "pg_dump does, or changes the schema: start again when it has finished"
         }
         if message.contains("definition of service") {
             return "there is no such service (\(words)): name one from the file that PGSERVICEFILE "
