@@ -47,7 +47,7 @@ import Testing
     ]
 
     @Test(arguments: products)
-    func `what is a product of lists has no answer for a record that is heavy`(
+    func `a product of lists has no answer on a heavy record`(
         format: String
     ) throws {
         let predicate = try PreparedPredicate(RecordPredicate(format: format))
@@ -67,7 +67,9 @@ import Testing
         "ANY a == ALL b", "ANY tags CONTAINS[c] ALL words", "NONE items.price IN a",
         "ANY tags LIKE[c] ANY words", "items.tags.@count > ALL items.tags.@count",
     ])
-    func `the same holds under Realm's rules`(query: String) throws {
+    func `a product of lists under Realm's rules has no answer on a heavy record`(
+        query: String
+    ) throws {
         guard let parsed = try? RecordPredicate(rql: query) else { return }
         let predicate = try PreparedPredicate(parsed)
         #expect(predicate.weight.isMetered)
@@ -86,19 +88,19 @@ import Testing
         "title IN tags OR ANY items.price == 4000", "ALL tags BEGINSWITH 'tag'",
         "ANY tags IN {'tag 1', 'tag 2'}", "title IN {'title', 'other'}",
     ])
-    func `what is ordinary has its answer for a record that is heavy`(format: String) throws {
+    func `an ordinary condition has its answer on a heavy record`(format: String) throws {
         let predicate = try PreparedPredicate(RecordPredicate(format: format))
         #expect(predicate.evaluate(on: Self.heavy) == .true, "\(format)")
     }
 
-    @Test func `a long list of constants costs a look-up however often it is asked`() throws {
+    @Test func `a long list of constants costs one look-up, however often it is used`() throws {
         let constants = (0..<10_000).map { "\($0 * 2)" }.joined(separator: ", ")
         let format = "SUBQUERY(a, $x, $x IN {\(constants)}).@count == 10000"
         let predicate = try PreparedPredicate(RecordPredicate(format: format))
         #expect(predicate.evaluate(on: Self.heavy) == .true)
     }
 
-    @Test func `a variable that holds itself many times over ends`() throws {
+    @Test func `a variable that contains itself many times over ends`() throws {
         var parts = ["($a := {title, title}) != nil"]
         for _ in 0..<60 { parts.append("($a := {$a, $a}) != nil") }
         let deep = (0..<2_000).map { _ in "($a := {$a, 1}) != nil" }
@@ -109,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `many passes over a long text are counted together`() throws {
+    @Test func `many passes over a long text share one budget`() throws {
         let one = "text CONTAINS[cd] 'q' OR foreign CONTAINS[cd] 'q'"
         let few = try PreparedPredicate(RecordPredicate(format: one))
         #expect(!few.weight.isMetered)
@@ -137,7 +139,8 @@ import Testing
         "ANY words ==[c] $x", "ANY words CONTAINS $x", "ANY words <[cd] $x", "ANY words < $x",
         "SUBQUERY(words, $y, $x ==[c] $y).@count > 0", "ANY words LIKE[c] $x",
     ])
-    func `many short texts with marks are counted by the time they take`(inner: String) throws {
+    func `many short texts with marks are counted by the time that they take`(inner: String) throws
+    {
         let format = "SUBQUERY(tags, $x, \(inner)).@count > 0"
         let predicate = try PreparedPredicate(RecordPredicate(format: format))
         #expect(predicate.weight.isMetered)
@@ -154,7 +157,7 @@ import Testing
     /// An evaluation that is not metered must not be able to exceed the budget.
     ///
     /// The test counts the steps of such conditions on records as large as allowed.
-    @Test func `what is not counted stays within the budget of the records that come`() throws {
+    @Test func `conditions that are not metered stay within the budget`() throws {
         let parts = [
             "title == 'x'", "text == 'x'", "ANY tags == 'x'", "'x' IN tags", "text CONTAINS 'q'",
             "tags CONTAINS 'q'", "title IN {'a', 'b'}", "items.price == 3", "text BEGINSWITH 'l'",

@@ -12,7 +12,7 @@ import Testing
         ("a\u{323}\u{302}", "ậı"), ("a", "a\u{301}"), ("qa", "q\u{323}"), ("", "\u{301}"),
         ("a\u{301}b", "á\u{323}"),
     ])
-    func `a text comes before what it begins, and before later letters`(
+    func `a text comes before its extensions and before later letters`(
         first: String, second: String
     ) throws {
         #expect(ComposedOrder.order(first, second) == -1)
@@ -24,7 +24,7 @@ import Testing
         #expect(most.evaluate(on: ["a": .string(second)]) == .false)
     }
 
-    @Test func `the composed forms say the same as a whole`() {
+    @Test func `comparing piece by piece gives the order of the whole composed forms`() {
         let scalars: [Unicode.Scalar] = [
             "a", "b", "e", "q", "\u{E9}", "\u{E1}", "\u{301}", "\u{323}", "\u{302}", "\u{308}",
             "\u{1100}", "\u{1161}", "\u{11A8}", "\u{AC00}", "\u{AC01}", "\u{304B}", "\u{304C}",

@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `a trace tells why`() throws {
+    @Test func `a trace explains the answer`() throws {
         let condition = try RecordPredicate(format: "price < 100")
         let prepared = try PreparedPredicate(condition, engine: RE2Engine())
         let trace = prepared.trace(onValue: .map(["price": .integer(120)]))

@@ -90,7 +90,7 @@ import Testing
             ),
             (#"{"$or": [{}, {"n": {"$gt": 1}}, {"s": {"$ne": 3}}]}"#, "$or[2].s.$ne"),
         ])
-    func `a comparison of a where that does not fit the schema is named`(
+    func `a comparison in a where that does not fit the schema is named`(
         json: String, path: String
     ) throws {
         let source = try JSONValue(parsing: json)

@@ -73,7 +73,7 @@ import Testing
         #expect(outcome == .true)
     }
 
-    @Test func `a member that is nil is not a member that is missing`() throws {
+    @Test func `a nil member differs from a missing one`() throws {
         let predicate = try RecordPredicate(format: "a == b")
         let one = FieldValue.map(["x": .null])
         let other = FieldValue.map(["y": .integer(1)])
@@ -98,7 +98,7 @@ import Testing
             ("when > 3", .unordered(left: "a date", right: "a number")),
             ("CAST(name, 'NSDate') > when", .badCast(found: "a text", type: "NSDate")),
         ] as [(String, EvaluationError)])
-    func `what has no answer is an error of the whole predicate`(
+    func `an operand without an answer makes the whole predicate an error`(
         format: String, error: EvaluationError
     ) throws {
         let outcome = try RecordPredicate(format: format).evaluate(on: Self.record)
@@ -106,12 +106,12 @@ import Testing
     }
 
     @Test(arguments: [("age == 1 AND age > 'x'", false), ("age == 30 OR age > 'x'", true)])
-    func `an error behind a decided operand does not show`(format: String, holds: Bool) throws {
+    func `an error after a deciding operand is ignored`(format: String, holds: Bool) throws {
         let outcome = try RecordPredicate(format: format).evaluate(on: Self.record)
         #expect(outcome == (holds ? .true : .false))
     }
 
-    @Test func `a trace tells what was compared and why it came out so`() throws {
+    @Test func `a trace says what was compared and why it came out so`() throws {
         let predicate = try RecordPredicate(format: "price < 100 OR name == nick OR 1 == 1")
         let trace = try PreparedPredicate(predicate).trace(
             onValue: .map(["price": .integer(120), "name": .string("A")]))

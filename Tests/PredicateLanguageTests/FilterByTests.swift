@@ -130,7 +130,7 @@ import Testing
                 "unknown field"
             ),
         ] as [(JSONValue, String, String)])
-    func `a filter of the wrong shape is refused at its place`(
+    func `a filter of the wrong shape is refused with its path`(
         filter: JSONValue, path: String, reason: String
     ) {
         let error = #expect(throws: PredicateError.self) {
@@ -142,7 +142,7 @@ import Testing
 
     // Without the early check, one filter made half a million comparisons before its length was
     // refused.
-    @Test func `filters of many words or values are refused before they are taken apart`() throws {
+    @Test func `a filter with too many words or values is refused before it is expanded`() throws {
         let words: JSONValue = ["value": .string(String(repeating: "cat ", count: 20_000))]
         let values: JSONValue = [
             "value": .array(Array(repeating: 1, count: 10_000)), "type": "INT64_LIST",
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test(arguments: ["name CONTAINS 'x'", "tags == 'y' AND NOT 'x' IN name"])
-    func `CONTAINS asks for an element of a list, which a schema tells from a text`(
+    func `CONTAINS asks for an element of a list or a part of a text, as the schema says`(
         format: String
     ) throws {
         let schema = RecordSchema([
@@ -209,7 +209,7 @@ import Testing
         "distanceToLocation:fromLocation:(CAST({1.0, 2.0}, 'CLLocation'), spot) < 5",
         "5 >= distanceToLocation:fromLocation:(spot, CAST({1.0, 2.0}, 'CLLocation'))",
     ])
-    func `what CloudKit reads is taken`(format: String) throws {
+    func `a condition that CloudKit accepts is accepted`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
         #expect(throws: Never.self) { try predicate.checkCloudKit() }
     }
@@ -232,7 +232,7 @@ import Testing
         ("length(a) == 1", 0, "CloudKit: only fields"), ("姓名 == 1", 0, "CloudKit: `姓名`"),
         ("TERNARY(a == 1, 1, 2) == 1", 0, "CloudKit: only fields"),
     ])
-    func `what CloudKit refuses is refused with the reason`(
+    func `a condition that CloudKit refuses is refused with the reason`(
         format: String, offset: Int, reason: String
     ) throws {
         let predicate = try RecordPredicate(format: format)

@@ -17,7 +17,7 @@ import Testing
         #expect(predicate.evaluate(on: record) == .error(.noClock))
     }
 
-    @Test func `a schema tells where which texts are dates`() throws {
+    @Test func `a schema says where texts are dates`() throws {
         let schema = RecordSchema([
             "name": RecordSchema.Field(.string), "when": RecordSchema.Field(.timestamp),
         ])

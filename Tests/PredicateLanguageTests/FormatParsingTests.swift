@@ -78,7 +78,7 @@ import Testing
         ("1 ==[:realm] ANY tags", "1 ==[:realm] ANY tags"),
         ("TRUEPREDICATE", "TRUEPREDICATE"),
     ])
-    func `a format has its canonical text, which reads back as the same predicate`(
+    func `a format has its canonical text, which parses to the same predicate`(
         format: String, canonical: String
     ) throws {
         try check(format, [], canonical)
@@ -146,7 +146,7 @@ import Testing
         ("9223372036854775808 == a", 0, "the integer does not fit"),
         ("a == CAST('x', 'NSDate')", 10, "a text cannot be cast to NSDate"),
     ])
-    func `a text that is not of the language is refused at its place`(
+    func `a malformed text is refused with its offset`(
         format: String, offset: Int, reason: String
     ) {
         let error = #expect(throws: PredicateError.self) {
@@ -202,7 +202,7 @@ import Testing
                 + "or write the value itself: 3, \"text\", YES"
         ),
     ])
-    func `a hint says what was probably meant`(format: String, hint: String) {
+    func `an error has a hint at the probable meaning`(format: String, hint: String) {
         let error = #expect(throws: PredicateError.self) { try RecordPredicate(format: format) }
         #expect(error?.hint == hint)
     }

@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 6, 40, 400])
-    func `patterns of any length fit what they say`(letters: Int) {
+    func `patterns of any length match correctly`(letters: Int) {
         var numbers = Numbers(state: UInt64(letters))
         var fitting = 0
         for round in 0..<400 {
@@ -71,7 +71,7 @@ import Testing
         #expect(fitting > 100)
     }
 
-    @Test func `a pattern takes room as it is long, whatever its characters are`() {
+    @Test func `the memory of a pattern depends on its length alone`() {
         for length in [10, 63, 64, 1000, 60_000] {
             let different = (0..<length).map { UInt32(0x100 + $0) }
             let some = (0..<length).map { UInt32(0x100 + $0 % 300) }
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `a long pattern of different characters fits`() {
+    @Test func `a long pattern of different characters matches`() {
         let units = (0..<3000).map { UInt32(0x100 + $0) }
         let pattern = LikePattern(units)
         #expect(pattern.matches(units))

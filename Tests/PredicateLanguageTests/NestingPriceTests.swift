@@ -16,7 +16,7 @@ import Testing
             "artist == 'x'", "year > 1900", "ANY tags == 'x'", "title CONTAINS[c] 'x'",
             "tags.@count > 3", "title IN {'a', 'b'}", "year + 1 == other * 2",
         ])
-    func `what reads the record a few times has no price of its own`(format: String) throws {
+    func `a condition without nested loops has no nesting price`(format: String) throws {
         #expect(try Self.price(format) == nil)
     }
 
@@ -30,11 +30,11 @@ import Testing
                     + ".@count > 0", 2720
             ),
         ])
-    func `each loop in a loop is four times as dear`(format: String, price: Int) throws {
+    func `each nested loop multiplies the price by four`(format: String, price: Int) throws {
         #expect(try Self.price(format) == price)
     }
 
-    @Test func `more within a loop costs more, and beyond every limit no price grows`() throws {
+    @Test func `more work inside a loop costs more, and prices have a cap`() throws {
         let one = try #require(try Self.price("SUBQUERY(a, $x, ANY b == $x).@count > 0"))
         let two = try #require(
             try Self.price("SUBQUERY(a, $x, ANY b == $x AND ANY c == $x).@count > 0"))

@@ -122,7 +122,7 @@ import Testing
     ]
 
     @Test(arguments: [RecordPredicate.RuleSet.apple, .realm, .minapp], Seeds.all)
-    func `nothing satisfies what is told to be never true`(
+    func `no record satisfies a condition that is reported as never true`(
         rules: RecordPredicate.RuleSet, seed: UInt64
     ) throws {
         var generator = SeededGenerator(seed: seed)
@@ -148,7 +148,7 @@ import Testing
         #expect(told > 100)
     }
 
-    @Test func `a field that is a pattern is not said to be none`() throws {
+    @Test func `a pattern from a field is not reported as never true`() throws {
         let text = #"NOT "K" MATCHES x AND x == "A""#
         let predicate = try RecordPredicate(format: text)
         #expect(!Self.isNever(predicate.ownWarnings))
@@ -158,7 +158,7 @@ import Testing
     /// of comparisons.
     ///
     /// Comparing each element of one list with each of another would take as many.
-    @Test func `what stands deep in each other is not judged without end`() throws {
+    @Test func `deeply nested conditions are judged within bounds`() throws {
         let few = (0..<40).map { "\($0)" }.joined(separator: ", ")
         let many = (0..<500).map { "x == \(1_000 + $0)" }.joined(separator: " OR ")
         let innermost = "x IN {\(few)} AND (\(many))"
@@ -179,7 +179,7 @@ import Testing
 
     /// Comparing each value of one list with each of another, again for every comparison that
     /// follows, would take some ten thousand million comparisons.
-    @Test func `long lists are judged once, whatever else is asked`() throws {
+    @Test func `long lists are judged once, whatever else is compared`() throws {
         func list(_ values: Range<Int>) -> String {
             let texts = values.map { "\($0)" }
             return "x IN {\(texts.joined(separator: ", "))}"

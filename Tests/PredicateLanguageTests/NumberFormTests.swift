@@ -19,7 +19,7 @@ import Testing
         "CAST(list, 'NSSet') == CAST({1, 2}, 'NSSet')",
         "CAST(pairs, 'NSSet') == CAST({{1}}, 'NSSet')",
     ])
-    func `the same number is the same element, whatever its form`(format: String) throws {
+    func `equal numbers are the same element, whatever their form`(format: String) throws {
         let prepared = try PreparedPredicate(RecordPredicate(format: format))
         #expect(prepared.evaluate(on: Self.fields) == .true)
     }

@@ -31,7 +31,7 @@ import Testing
         ("a > now() - 3600", 4, "`-` calculates with numbers, and now() is a date"),
         ("1 + 'x' == a", 0, "`+` calculates with numbers"),
     ])
-    func `constants that can never be used are refused at save`(
+    func `a constant that can never be used is refused at save`(
         format: String, offset: Int, reason: String
     ) throws {
         try check(format, nil, offset, reason)
@@ -67,7 +67,7 @@ import Testing
             ("CAST(name, 'NSDate') == nil AND NOT nil != CAST(tags, 'NSUUID')", schema),
             ("NOT (NOT CAST(CAST(age, 'NSSet'), 'NSData') == nil OR age == 1)", schema),
         ] as [(String, RecordSchema?)])
-    func `what can be meant is accepted`(format: String, schema: RecordSchema?) throws {
+    func `a condition that may be meant is accepted`(format: String, schema: RecordSchema?) throws {
         #expect(throws: Never.self) {
             try RecordPredicate(format: format).check(schema: schema)
         }
@@ -139,7 +139,7 @@ import Testing
         try check(format, Self.schema, offset, reason)
     }
 
-    @Test func `where no field is queryable, this is said`() throws {
+    @Test func `a schema without queryable fields is reported`() throws {
         let schema = RecordSchema(["secret": .init(.string, isQueryable: false)])
         let error = #expect(throws: PredicateError.self) {
             try RecordPredicate(format: "name == 'x'").check(schema: schema)
@@ -147,7 +147,7 @@ import Testing
         #expect(error?.expected == "a queryable field, but there is none")
     }
 
-    @Test func `an unknown field names the nearest one`() throws {
+    @Test func `an unknown field is refused with the nearest name`() throws {
         let error = #expect(throws: PredicateError.self) {
             try RecordPredicate(format: "NAME == 'x'").check(
                 schema: RecordSchema(["name": .init(.string)]))
@@ -184,7 +184,7 @@ import Testing
                 + "or as %@ with an argument {\"$date\": seconds since 1970}"
         ),
     ])
-    func `what is refused by a schema says what was meant`(format: String, hint: String?) throws {
+    func `a condition refused by the schema has a hint`(format: String, hint: String?) throws {
         let error = #expect(throws: PredicateError.self) {
             try RecordPredicate(format: format).check(schema: Self.schema)
         }

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `escapes make no endless run of marks`() throws {
+    @Test func `escapes cannot make endless runs of marks`() throws {
         let run = String(repeating: "\\u0323\\u0301", count: 33)
         // Names of types and fields are compared before a condition is checked.
         for text in [
@@ -58,7 +58,7 @@ import Testing
         FieldValue.list([]), .list([.list([])]), .list([.map(["c": .list([])])]),
         .map(["c": .list([])]),
     ])
-    func `a path passes lists as often as its text has room for`(value: FieldValue) throws {
+    func `a path may pass as many lists as its text has room for`(value: FieldValue) throws {
         for step in ["[*].c", ".c[*]", ".@unionOfArrays.c", ".@distinctUnionOfObjects.c"] {
             let count = (Limits.maximumPredicateBytes - 20) / step.utf8.count
             let text = "b.c" + String(repeating: step, count: count) + " == 1"
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `a text is as long as the limit at the most`() throws {
+    @Test func `a text has at most the maximum length`() throws {
         func text(_ length: Int) -> String {
             "a == '" + String(repeating: "x", count: length - 7) + "'"
         }
@@ -91,7 +91,7 @@ import Testing
         #expect(error?.offset == limit)
     }
 
-    @Test func `a list has as many elements as the limit at the most`() throws {
+    @Test func `a list has at most the maximum number of elements`() throws {
         func text(_ count: Int) -> String {
             "a IN {" + Array(repeating: "1", count: count).joined(separator: ",") + "}"
         }
@@ -107,7 +107,7 @@ import Testing
 
     // A condition of 256 KiB may name an argument of one megabyte twenty thousand times. Printing
     // it before its length was checked took some twenty gigabytes.
-    @Test func `an argument takes room as often as it is named`() throws {
+    @Test func `an argument counts each time that it is named`() throws {
         let text = FieldValue.string(String(repeating: "x", count: 200_000))
         let list = FieldValue.list(Array(repeating: .integer(1), count: 10_000))
         for (argument, once, count) in [(text, "t == $0", 3), (list, "t IN $0", 20)] {
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `a search for all of some words has room for as many as a text has`() throws {
+    @Test func `a search for all of some words is bounded by the text's length`() throws {
         func search(_ count: Int) throws -> RecordPredicate {
             let words = String(repeating: "b ", count: count)
             return try RecordPredicate(
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test(arguments: ["MATCHES", "LIKE"])
-    func `a pattern is as long as the limit at the most`(word: String) throws {
+    func `a pattern has at most the maximum length`(word: String) throws {
         func predicate(_ length: Int) throws -> RecordPredicate {
             try RecordPredicate(
                 format: "a \(word) %@", arguments: [.string(String(repeating: "x", count: length))])

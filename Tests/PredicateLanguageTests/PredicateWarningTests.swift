@@ -48,7 +48,7 @@ import Testing
         "a TOKENMATCHES {'of', 'the'}", "a TOKENMATCHES 'the'",
         "uppercase(a) IN {'x', 'yY'}", "lowercase(a) LIKE 'B*'", "lowercase(a) CONTAINS 'B'",
     ])
-    func `what no record can satisfy is told`(format: String) throws {
+    func `a condition that no record can satisfy is warned about`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
         #expect(predicate.ownWarnings.map(\.kind) == [.neverTrue])
     }
@@ -93,7 +93,7 @@ import Testing
         "a.@count == 1.0", "a['k'] == 1 AND a['l'] == 2", "ANY a[0] == 1 AND ANY a[0] == 2",
         "ALL a BETWEEN {2, 1}", "NOT a BETWEEN {2, 1}", "a BETWEEN[c] {'b', 'A'}",
     ])
-    func `what might be meant is left alone`(format: String) throws {
+    func `a condition that may be meant is not warned about`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
         #expect(predicate.ownWarnings == [])
     }
@@ -107,7 +107,7 @@ import Testing
                 + "subscription for each"
         ),
     ])
-    func `how alternatives are written is told as the form has them`(
+    func `the hint about alternatives fits the form`(
         form: PredicateForm, hint: String
     ) throws {
         let predicate = try RecordPredicate(format: "a == 1 AND a == 2")
@@ -117,7 +117,7 @@ import Testing
     @Test(arguments: [
         (1_767_225_600, true), (1_767_225_600_000, false), (0, false), (-1_000, false),
     ])
-    func `a date in another unit is told`(milliseconds: Int64, isTold: Bool) throws {
+    func `a date in the wrong unit is warned about`(milliseconds: Int64, isTold: Bool) throws {
         let filters: JSONValue = [
             [
                 "fieldName": "due", "comparator": "GREATER_THAN",
@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test(arguments: ["4001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-    func `a date that stands for no end is left alone`(text: String) throws {
+    func `a far date that stands for no end is not warned about`(text: String) throws {
         let date = FieldValue.timestamp(try #require(Timestamp(iso8601: text)))
         let predicate = RecordPredicate(
             .comparison(.init(.field("due"), .less, .constant(date))))
@@ -153,7 +153,9 @@ import Testing
         "createdUserRecordName CONTAINS ''", "s != s", "NOT (n == n)", "n > 5 AND n < 7 AND n != 6",
         "n > 5 AND NOT n > 5.5", "n / 0 > 1", "n / 0 != 1", "NOT (n / 0 == 1)",
     ])
-    func `what no record of the schema can satisfy is told`(format: String) throws {
+    func `a condition that no record of the schema can satisfy is warned about`(
+        format: String
+    ) throws {
         let predicate = try RecordPredicate(format: format)
         #expect(predicate.ownWarnings(by: schema).map(\.kind) == [.neverTrue])
         let told = predicate.ownWarnings(by: schema).first?.reason
@@ -167,7 +169,9 @@ import Testing
         "d / 0 > 1", "m / 0 != 1", "n / 0.0 > 1",
         "d != d", "m != m", "l != l", "NOT (s != s)", "n > 5 AND n < 8 AND n != 6",
     ])
-    func `what a record of the schema might satisfy is left alone`(format: String) throws {
+    func `a condition that a record of the schema may satisfy is not warned about`(
+        format: String
+    ) throws {
         let predicate = try RecordPredicate(format: format)
         #expect(predicate.ownWarnings(by: schema) == [])
     }
@@ -236,12 +240,13 @@ import Testing
                 + "write the user's record name instead"
         ),
     ])
-    func `what was probably not thought of is told`(format: String, hint: String?) throws {
+    func `a surprising condition is warned about with a hint`(format: String, hint: String?) throws
+    {
         let warnings = try RecordPredicate(format: format).ownWarnings
         #expect(warnings.map(\.hint) == [hint])
     }
 
-    @Test func `a part that no record can satisfy is named`() throws {
+    @Test func `the part that no record can satisfy is named`() throws {
         let predicate = try RecordPredicate(format: "a == 1 OR (b == 1 AND b == 2)")
         #expect(
             predicate.ownWarnings.map(\.reason)
@@ -255,7 +260,7 @@ import Testing
         ("a LIKE[c] 'x%'", #"did you mean LIKE "x*"?"#),
         ("a LIKE 'x*%'", nil), ("a LIKE 'x?'", nil), ("a LIKE 'x'", nil), ("a == '%'", nil),
     ])
-    func `wildcards of SQL are told`(format: String, hint: String?) throws {
+    func `wildcards of SQL are warned about`(format: String, hint: String?) throws {
         let warnings = try RecordPredicate(format: format).ownWarnings
         #expect(warnings.map(\.kind) == (hint == nil ? [] : [.foreignWildcard]))
         #expect(warnings.first?.hint == hint)
@@ -267,13 +272,13 @@ import Testing
         (#"a == 1 AND "b" == 3"#, "write a field name without quotes: b"),
         (#"3 == "b""#, nil), (#""a b" == 3"#, nil), (#""a" IN tags"#, nil), ("1 == 1", nil),
     ])
-    func `a field in quotes is told`(format: String, hint: String?) throws {
+    func `a field name in quotes is warned about`(format: String, hint: String?) throws {
         let warnings = try RecordPredicate(format: format).ownWarnings
         #expect(warnings.map(\.kind) == (hint == nil ? [] : [.unknownField]))
         #expect(warnings.first?.hint == hint)
     }
 
-    @Test func `the wire form has a place where there is one`() throws {
+    @Test func `the wire form has an offset where there is one`() throws {
         let predicate = try RecordPredicate(format: "a LIKE 'x%'")
         #expect(
             predicate.ownWarnings.map { JSONValue.object($0.json).text } == [

@@ -58,7 +58,7 @@ import Testing
         return all
     }
 
-    @Test func `for every comparison of a field with a constant`() throws {
+    @Test func `every comparison of a field with a constant agrees`() throws {
         for constant in Self.values {
             for comparison in Self.comparisons(.field("a"), .constant(constant)) {
                 try check(.comparison(comparison))
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `for every comparison of a constant with a field`() throws {
+    @Test func `every comparison of a constant with a field agrees`() throws {
         for constant in Self.values where constant.elements == nil {
             for comparison in Self.comparisons(.constant(constant), .field("a"))
             where comparison.quantifier == nil {
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `for paths through other values, and for arithmetic`() throws {
+    @Test func `paths through other values and arithmetic agree`() throws {
         let sides: [RecordPredicate.Expression] = [
             .field("a", "b"), .field("c"),
             .arithmetic(.add, .field("a"), .constant(.integer(1))),
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `for AND, OR and NOT of random comparisons`() throws {
+    @Test func `AND, OR and NOT of random comparisons agree`() throws {
         var generator = SeededGenerator(seed: 7)
         let parts = Self.values.flatMap { value in
             Self.comparisons(

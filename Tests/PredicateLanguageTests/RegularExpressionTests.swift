@@ -19,7 +19,7 @@ import Testing
         (patterns: ["[\u{F6}]", "[o\u{308}]"], letter: "o"),
         (patterns: ["[u\u{308}]", "[\u{FC}]"], letter: "u"),
     ])
-    func `patterns that spell a letter otherwise are each their own`(
+    func `patterns in different spellings are compiled separately`(
         patterns: [String], letter: String
     ) throws {
         for pattern in patterns + patterns {
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: attacks)
-    func `a classic attack takes time in proportion to the text`(pattern: String) throws {
+    func `a classic attack takes time proportional to the text`(pattern: String) throws {
         let expression = try RE2Engine().compile(pattern, ignoringCase: false)
         func time(_ length: Int) -> Duration {
             let text = String(repeating: "a", count: length) + "!"
@@ -62,7 +62,7 @@ import Testing
         ("[[:^alpha:]1]", "write `[^[:alpha:]]`"), ("[[:alpha]]", "sets within sets"),
         ("[[:letters:]]", "the class `[:letters:]`"),
     ])
-    func `what RE2 cannot do, or reads differently, is refused at save`(
+    func `a pattern that RE2 does not support, or reads differently, is refused at save`(
         pattern: String, reason: String
     ) throws {
         let predicate = try RecordPredicate(
@@ -81,7 +81,9 @@ import Testing
         ("\\p{L}+", "hé", true), ("\\P{L}{2}", "1a", false), ("a\\x{1F600}+", "a😀😀", true),
         ("a|ab", "ab", true), ("[^]a]", "b", true), ("[[:alpha:]]", "x", true), ("", "", true),
     ])
-    func `ICU's meaning is kept`(pattern: String, text: String, matches: Bool) throws {
+    func `a pattern has the meaning that ICU gives it`(
+        pattern: String, text: String, matches: Bool
+    ) throws {
         #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == matches)
     }
 
@@ -94,7 +96,7 @@ import Testing
         ("[[:punct:]]", "$", false), ("[[:graph:]]", " ", false), ("[[:print:]]", " ", true),
         ("\\w[[:word:]]", "Ⓐ🅰", true), ("\\s", "\u{85}", true), ("[^\\s]", "\u{0B}", false),
     ])
-    func `classes are of all scripts, and may stand beside others`(
+    func `classes cover all scripts, and may be combined`(
         pattern: String, text: String, matches: Bool
     ) throws {
         #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == matches)
@@ -105,7 +107,7 @@ import Testing
         ("\\0777", "?7"), ("a{2,}", "aaa"), ("a{2}", "aa"), ("\\{a\\}", "{a}"), ("[{]", "{"),
         ("\\p{L}{2}", "ab"),
     ])
-    func `codes and braces are read as ICU reads them`(pattern: String, text: String) throws {
+    func `codes and braces are read as in ICU`(pattern: String, text: String) throws {
         #expect(try RE2Engine().compile(pattern, ignoringCase: false).matchesWhole(text) == true)
     }
 
@@ -138,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `a text that is too long for a large pattern is an error, and not a wait`() throws {
+    @Test func `a text that is too long for a large pattern is an error at once`() throws {
         let pattern = String(repeating: ".*x", count: 1300) + "y"
         let predicate = try RecordPredicate(format: "s MATCHES %@", arguments: [.string(pattern)])
         let text = String(repeating: "x", count: 100_000)
@@ -148,7 +150,7 @@ import Testing
         #expect(word.evaluate(on: ["s": .string(String(text.prefix(10_000)))]) == .true)
     }
 
-    @Test func `LIKE takes no longer for many stars`() throws {
+    @Test func `LIKE with many stars is not slower`() throws {
         let pattern = String(repeating: "*x", count: 2000) + "y"
         let predicate = try RecordPredicate(format: "s LIKE[cd] %@", arguments: [.string(pattern)])
         let text = String(repeating: "x", count: 100_000)
@@ -168,7 +170,7 @@ import Testing
             arguments: patterns.map { .string($0) })
     }
 
-    @Test func `a condition has so many patterns and no more`() throws {
+    @Test func `a condition has at most the maximum number of patterns`() throws {
         try Self.condition((0..<100).map { "few\($0)" }).check()
         let error = #expect(throws: PredicateError.self) {
             try Self.condition((0..<101).map { "few\($0)" }).check()
@@ -176,7 +178,7 @@ import Testing
         #expect(error?.reason.contains("at most 100 patterns") == true)
     }
 
-    @Test func `a condition's patterns are bounded together`() throws {
+    @Test func `the size of all patterns of a condition is bounded`() throws {
         try Self.condition([Self.large(0)]).check()
         let error = #expect(throws: PredicateError.self) {
             try Self.condition([Self.large(0), Self.large(1)]).check()
@@ -184,7 +186,7 @@ import Testing
         #expect(error?.reason.contains("too large in total") == true)
     }
 
-    @Test func `what a caller compiles is bounded, and what was compiled before takes nothing`()
+    @Test func `compiling is bounded for each caller, and compiled patterns are reused`()
         throws
     {
         let first = try Self.condition([Self.large(2)])
@@ -214,7 +216,7 @@ import Testing
         #expect(CompiledExpressions.shared.find(name) != nil)
     }
 
-    @Test func `of what was compiled the last stays, up to a size`() throws {
+    @Test func `the cache keeps the patterns used last, up to a size`() throws {
         let memory = CompiledExpressions(bytes: 200_000)
         let names = (0..<40).map {
             CompiledExpressions.Name(pattern: "kept\($0)", ignoresCase: false)

@@ -24,7 +24,9 @@ import Testing
     }
 
     @Test(arguments: all)
-    func `each character alone`(options: RecordPredicate.TextOptions) {
+    func `each character alone folds as in the standard library`(
+        options: RecordPredicate.TextOptions
+    ) {
         let scalars = single(options)
         #expect(scalars.count > 10_000)
         let wrong = scalars.filter { disagree(String(Character($0)), options) }
@@ -32,7 +34,9 @@ import Testing
     }
 
     @Test(arguments: all)
-    func `whatever stands beside it`(options: RecordPredicate.TextOptions) {
+    func `characters fold as in the standard library beside any others`(
+        options: RecordPredicate.TextOptions
+    ) {
         let scalars = single(options)
         // Letters and punctuation are drawn more often than the many ideographs.
         let letters = scalars.filter { $0.value < 0x3400 }
@@ -52,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `most texts fold so, and those with marks or jamo do not`() {
+    @Test func `most texts fold character by character, but not those with marks or jamo`() {
         let both: RecordPredicate.TextOptions = [.ignoringCase, .ignoringDiacritics]
         #expect(SingleFolding.fold("ÉΆйЩガ한“漢”， 😀!", both) == "eαищガ한“漢”， 😀!")
         #expect(SingleFolding.fold("ÉΆйЩ", .ignoringCase) == "éάйщ")

@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `AND, OR and NOT follow from their parts in every world`() throws {
+    @Test func `AND, OR and NOT follow from their operands on every record`() throws {
         let prepared = try Self.comparisons.map { try PreparedPredicate(RecordPredicate($0)) }
         for (index, left) in Self.comparisons.enumerated() {
             for other in stride(from: index % 7, to: Self.comparisons.count, by: 7) {

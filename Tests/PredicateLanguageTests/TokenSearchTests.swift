@@ -12,7 +12,7 @@ import Testing
     ]
 
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
-    func `words of plain texts are those of texts with a foreign one behind`(seed: UInt64) {
+    func `an ASCII text has the same words when a foreign one follows`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<300 {
             let count = Int.random(in: 0...12, using: &generator)

@@ -19,7 +19,7 @@ import Testing
     }()
 
     @Test(arguments: long)
-    func `a long value is shown by its beginning`(value: FieldValue) throws {
+    func `a long value is shortened`(value: FieldValue) throws {
         let prepared = try PreparedPredicate(RecordPredicate(format: "x == 1"))
         let trace = prepared.trace(onValue: .map(["x": value]))
         let text = FormatPrinter.text(of: value)
@@ -31,7 +31,7 @@ import Testing
         #expect(text.hasPrefix(begun))
     }
 
-    @Test func `a value that is short is shown as it is`() {
+    @Test func `a short value is shown whole`() {
         let values: [FieldValue] = [
             .null, .bool(true), .integer(7), .string(""), .string("e\u{301}"), .bytes([1, 2]),
             .list([]), .list([.integer(1), .string("a")]), .set([.integer(3), .integer(1)]),

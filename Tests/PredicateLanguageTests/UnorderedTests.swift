@@ -40,7 +40,7 @@ import Testing
         ("ANY s > 5", PredicateOutcome.true), ("ALL s > 5", .false), ("NONE s > 5", .false),
         ("NOT ANY s > 5", .false), ("ANY s CONTAINS 'x'", .true),
     ])
-    func `an element that decides does so beside those that are errors`(
+    func `an element that decides does so even if others are errors`(
         format: String, expected: PredicateOutcome
     ) throws {
         let records =
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: ["ANY s > 100", "NONE s > 100"])
-    func `where none decides, an error is one`(format: String) throws {
+    func `an error remains if no element decides`(format: String) throws {
         for record in Self.sets(Self.elements).map({ ["s": $0] }) {
             let predicate = try PreparedPredicate(try RecordPredicate(format: format))
             guard case .error = predicate.evaluate(on: record) else {
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `what is made of a set or dictionary is the same in every order`() throws {
+    @Test func `a value computed from a set or dictionary is the same in every order`() throws {
         let numbers: [FieldValue] = [.double(1e100), .integer(1), .double(-1e100), .double(3.5)]
         let sums = Self.sets(numbers).map { ["s": $0] }
         #expect(try outcomes("s.@sum > 2", on: sums).count == 1)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `so is one of members of objects, and of a dictionary`() throws {
+    @Test func `a sum over members of objects or a dictionary is the same in every order`() throws {
         let objects = Self.sets(Self.uneven.map { .map(["a": $0]) }).map { ["s": $0] }
         let dictionaries = Self.dictionaries(Self.uneven).map { ["s": FieldValue.map($0)] }
         for bound in stride(from: -4.0, through: 16, by: 0.25) {
@@ -106,7 +106,8 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `so is one over more than are put in order`(isRealm: Bool) throws {
+    func `a sum over more elements than are sorted is the same in every order`(isRealm: Bool) throws
+    {
         let many = Self.uneven + (1...12_000).map { .double(Double($0) * 1.1) }
         let records = [0, 30_000, 60_000, 120_000].map { capacity in
             var set = Set<FieldValue>(minimumCapacity: capacity)

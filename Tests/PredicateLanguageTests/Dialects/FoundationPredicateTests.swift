@@ -36,7 +36,7 @@ struct FoundationPredicateTests {
         try check(#Predicate { $0.kid.age + 1 > $0.price * 2 }, "kid.age + 1 > price * 2")
     }
 
-    @Test func `texts, lists and ranges have their operators`() throws {
+    @Test func `texts, lists and ranges are translated to their operators`() throws {
         try check(#Predicate { $0.artist.contains("x") }, "artist CONTAINS 'x'")
         try check(#Predicate { $0.artist.starts(with: "x") }, "artist BEGINSWITH 'x'")
         try check(#Predicate { $0.tags.contains("red") }, "'red' IN tags")
@@ -68,7 +68,7 @@ struct FoundationPredicateTests {
         )
     }
 
-    @Test func `what cannot be translated is named`() {
+    @Test func `an untranslatable expression is named in the error`() {
         let predicate = #Predicate<Artwork> { ($0.kid as Any) is Int }
         #expect(
             throws: PredicateError(

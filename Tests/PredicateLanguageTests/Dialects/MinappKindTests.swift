@@ -34,7 +34,7 @@ import Testing
         (#"{"made": {"$gt": "2018-09-01T10:31:02.630Z"}}"#, true),
         (#"{"made": {"$lt": "2018-09-01T10:31:02.630Z"}}"#, false),
     ])
-    func `a text names a UUID or an object ID, and dates may come as texts`(
+    func `a text matches UUIDs, object IDs and dates`(
         json: String, holds: Bool
     ) throws {
         let predicate = try RecordPredicate(where: JSONValue(parsing: Array(json.utf8)))
@@ -51,7 +51,7 @@ import Testing
         ),
         ("12.5", "write a number without quotes"), ("noon", nil), ("", nil),
     ])
-    func `a text that is to have an order is told what it should be`(text: String, hint: String?) {
+    func `a text in an ordered comparison is refused with a hint`(text: String, hint: String?) {
         let error = #expect(throws: PredicateError.self) {
             try RecordPredicate(where: ["made": ["$gt": .string(text)]])
         }
@@ -62,7 +62,7 @@ import Testing
         #"{"owner": {"$eq": "\#(uuid)"}}"#, #"{"owners": {"$eq": "\#(uuid)"}}"#,
         #"{"room": {"$eq": "\#(objectID)"}}"#,
     ])
-    func `a schema does not stand in the way of such texts`(json: String) throws {
+    func `a schema allows a text for these kinds`(json: String) throws {
         let predicate = try RecordPredicate.parse(
             JSONValue(parsing: Array(json.utf8)), dialect: .where, schema: Self.schema)
         #expect(predicate.evaluate(on: try Self.record()) == .true)
@@ -72,7 +72,7 @@ import Testing
         #"{"owner": {"$eq": 1}}"#, #"{"room": {"$eq": true}}"#, #"{"blob": {"$eq": "x"}}"#,
         #"{"owner": {"$gt": "2018-09-01T10:31:02.630Z"}}"#, #"{"made": {"$eq": 1}}"#,
     ])
-    func `what can never match is still refused`(json: String) throws {
+    func `a condition that can never match is still refused`(json: String) throws {
         let predicate = try RecordPredicate(where: JSONValue(parsing: Array(json.utf8)))
         #expect(throws: PredicateError.self) { try predicate.check(schema: Self.schema) }
     }

@@ -50,7 +50,7 @@ struct OrderAndConditionTests {
         }
     }
 
-    @Test func `a place lies between the bounds where the predicate says so`() throws {
+    @Test func `a position is between the bounds where the predicate says so`() throws {
         let keys = ["1", "01", "10", "k", "K", "-3"]
         let values = Self.ascending
         var generator = SeededGenerator(seed: 7)
@@ -87,7 +87,7 @@ struct OrderAndConditionTests {
         }
     }
 
-    @Test func `Wilddog's two bounds are of one kind`() throws {
+    @Test func `Wilddog's two bounds must be of one kind`() throws {
         let query = try FirebaseQuery(kinds: .sameAsBound).ordered(by: .value)
         #expect(throws: PredicateError.self) {
             try query.starting(at: .integer(1)).ending(at: .string("a"))
@@ -97,7 +97,7 @@ struct OrderAndConditionTests {
             .ending(at: .string("a"))
     }
 
-    @Test func `Wilddog's ranges take in the bound's kind only`() throws {
+    @Test func `Wilddog's ranges contain only values of the bound's kind`() throws {
         let query = try FirebaseQuery(kinds: .sameAsBound).ordered(by: .value)
         func keys(_ query: FirebaseQuery) -> [FieldValue] {
             let children = Self.ascending.enumerated().map {
@@ -129,7 +129,7 @@ struct OrderAndConditionTests {
         (#"{"tags": {"$eq": "a"}}"#, true), (#"{"tags": {"$ne": "a"}}"#, false),
         (#"{"$or": [{"price": {"$gt": 99}}, {"$and": [{"name": {"$eq": "hua"}}]}]}"#, true),
         (#"{"price": {"$gt": 5, "$lt": 9}}"#, false), ("{}", true),
-    ]) func `a condition has its answer`(json: String, holds: Bool) throws {
+    ]) func `a condition has the expected answer`(json: String, holds: Bool) throws {
         let predicate = try RecordPredicate(where: JSONValue(parsing: Array(json.utf8)))
         #expect(predicate.evaluate(on: Self.record) == (holds ? .true : .false))
         #expect(try RecordPredicate(format: predicate.canonicalText) == predicate)
@@ -155,7 +155,7 @@ struct OrderAndConditionTests {
             #"{"$or": [{"a": {"$in": [1]}}]}"#, "$or[0].a.$in",
             "invalid options: $in cannot be subscribed to; allowed are $eq, $ne, $lt, $lte, $gt, $gte"
         ),
-    ]) func `a wrong condition is refused at its place`(
+    ]) func `a malformed condition is refused with its path`(
         json: String, path: String, reason: String
     ) throws {
         let value = try JSONValue(parsing: Array(json.utf8))

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Predicates built in Swift")
 struct PredicateBuilderTests {
-    @Test(arguments: pairs) func `a built predicate is the one that its text gives`(
+    @Test(arguments: pairs) func `a built predicate equals the parsed one`(
         pair: Pair
     ) throws {
         let parsed = try RecordPredicate(format: pair.format)

@@ -67,7 +67,7 @@ struct RealmQueryTests {
             "place GEOWITHIN geopolygon({[12, 55], [13, 55], [13, 56], [12, 56], [12, 55]}, "
                 + "{[12.4, 55.6], [12.6, 55.6], [12.6, 55.8], [12.4, 55.8], [12.4, 55.6]})", false),
         Example("place GEOWITHIN geopolygon({[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]})", false),
-    ]) func `an example has its answer`(example: Example) throws {
+    ]) func `an example query has the expected answer`(example: Example) throws {
         let predicate = try RecordPredicate(rql: example.query)
         #expect(predicate.evaluate(on: Self.record) == (example.holds ? .true : .false))
         let again = try RecordPredicate(format: predicate.canonicalText)
@@ -102,7 +102,7 @@ struct RealmQueryTests {
             ),
             ("Any list.x == 1", 4, "expected a comparison operator, found list"),
         ] as [(String, Int, String)])
-    func `a wrong query is refused at its place`(query: String, offset: Int, reason: String) {
+    func `a wrong query is refused with its offset`(query: String, offset: Int, reason: String) {
         do {
             _ = try RealmQuery(parsing: query, arguments: [.string("x")])
             #expect(reason.isEmpty)
@@ -129,7 +129,7 @@ struct RealmQueryTests {
             ("a == %@", "write arguments as $0, $1 …"),
             ("a IN ('x', 'y')", "write a list in braces: {1, 2}"),
         ])
-    func `a missing operator comes with what was probably meant`(query: String, hint: String) {
+    func `a missing operator is refused with a hint`(query: String, hint: String) {
         #expect(throws: PredicateError.self) { try RealmQuery(parsing: query) }
         do { _ = try RealmQuery(parsing: query) } catch { #expect(error.hint == hint) }
     }
@@ -152,13 +152,13 @@ struct RealmQueryTests {
         #expect(predicate.evaluate(on: ["link": .string(name)]) == .false)
     }
 
-    @Test func `an object stands for a link if its key is spelled the same`() throws {
+    @Test func `an object matches a link only if its key is spelled the same`() throws {
         let predicate = try RecordPredicate(rql: "link == obj('Item', 'zo\u{e9}')")
         #expect(predicate.evaluate(on: ["link": .map(["_id": .string("zo\u{e9}")])]) == .true)
         #expect(predicate.evaluate(on: ["link": .map(["_id": .string("zoe\u{301}")])]) == .false)
     }
 
-    @Test func `an object key has 64 bits at the most`() {
+    @Test func `an object key has at most 64 bits`() {
         let tooLong = "a == L" + String(repeating: "e", count: 17) + ":1"
         #expect(throws: PredicateError.self) { try RecordPredicate(rql: tooLong) }
     }
@@ -176,7 +176,7 @@ struct RealmQueryTests {
             ("discount.@links.@count == 1", true),
             ("discount.@links.Item.discount.price == 5", true),
         ])
-    func `incoming links are what the member @links says`(query: String, holds: Bool) throws {
+    func `incoming links are read from the member @links`(query: String, holds: Bool) throws {
         let record: RecordFields = [
             "@links": .map([
                 "Person": .map([
@@ -204,14 +204,14 @@ struct RealmQueryTests {
         ("far", false), ("😊", false), ("coffee 😊", false), ("-😊", true),
         ("full-text", true), ("full-tea", false), ("cup\tof", true),
     ])
-    func `a search for words pays no regard to case and marks`(words: String, holds: Bool) throws {
+    func `a search for words ignores case and marks`(words: String, holds: Bool) throws {
         let predicate = try RecordPredicate(rql: "story TEXT $0", arguments: [.string(words)])
         let story = "At the cafè, a BIG cup of coffee; rødgrød, Får, nai\u{308}ve, full-text"
         #expect(predicate.evaluate(on: ["story": .string(story)]) == (holds ? .true : .false))
     }
 
     @Test(arguments: [false, true])
-    func `of the shapes around a corner one has it`(isReversed: Bool) throws {
+    func `exactly one of the shapes around a corner contains it`(isReversed: Bool) throws {
         let corner: RecordFields = ["place": .list([.integer(1), .integer(1)])]
         var holders: [String] = []
         for (west, south) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
@@ -230,14 +230,14 @@ struct RealmQueryTests {
         #expect(holders.count == 1 && holders.first?.contains("{[0, 0]") == false)
     }
 
-    @Test func `a link counts as one`() throws {
+    @Test func `a link counts as one element`() throws {
         let link = try FieldValue(notation: ["$ref": "n"])
         let predicate = try RecordPredicate(rql: "link.@count == 1 AND other.@count == 0")
         #expect(predicate.evaluate(on: ["link": link, "other": .null]) == .true)
         #expect(predicate.evaluate(on: ["link": .null, "other": link]) == .false)
     }
 
-    @Test func `what links to the objects of a list is counted together`() throws {
+    @Test func `incoming links of all objects in a list are added up`() throws {
         let links = FieldValue.map([
             "Person": .map(["items": .list([.map([:]), .map([:])]), "fav": .list([.map([:])])])
         ])
@@ -253,7 +253,7 @@ struct RealmQueryTests {
         #expect(predicate.evaluate(on: ["story": .string("a")]) == .false)
     }
 
-    @Test func `a dictionary behind a list has a greatest value of its own`() throws {
+    @Test func `a dictionary behind a list has its own maximum`() throws {
         let record: RecordFields = [
             "links": .list([
                 .map(["dict": .map(["a": .integer(1), "b": .integer(7)])]),
@@ -268,7 +268,7 @@ struct RealmQueryTests {
         #expect(throws: PredicateError.self) { try ofObjects.check(against: schema) }
     }
 
-    @Test func `a record that does not say what links to it has no answer`() throws {
+    @Test func `a record without incoming links has no answer`() throws {
         let query = try RealmQuery(parsing: "@links.Person.items.@count == 0")
         guard
             case .error(.wrongKind(operation: "@links", _)) = query.predicate.evaluate(on: [
@@ -290,7 +290,7 @@ struct RealmQueryTests {
         ("a.@type IN {'int', 'integers'}", "@type must be one of "), ("a.@type IN {'INT32'}", nil),
         ("a == obj('Art', 'n') && b > 1", nil), ("a IN {obj('Art', 'n')}", nil),
     ])
-    func `what Realm knows no type or order of is refused at save`(
+    func `unknown types and unordered comparisons are refused at save`(
         query: String, reason: String?
     ) throws {
         let predicate = try RecordPredicate(rql: query)
@@ -323,7 +323,8 @@ struct RealmQueryTests {
         ("ANY tags IN {1}", "a text cannot be compared with a number"),
         ("age IN {'1'} || age == 2", "a number cannot be compared with a text"),
     ])
-    func `what no record of a schema can be is refused`(query: String, reason: String) throws {
+    func `a comparison that never fits the schema is refused`(query: String, reason: String) throws
+    {
         let error = #expect(throws: PredicateError.self) {
             try RealmQuery(parsing: query).check(against: Self.kinds)
         }
@@ -336,14 +337,16 @@ struct RealmQueryTests {
         ("due > '2026-01-31'", "write a date without quotes: 2026-01-31@12:00:00"),
         ("due > 5", nil), ("'name' == 'x'", "write a field name without quotes"),
     ])
-    func `how a constant of another kind is written is told`(query: String, hint: String?) throws {
+    func `a constant of another kind is refused with a hint how to write it`(
+        query: String, hint: String?
+    ) throws {
         let error = #expect(throws: PredicateError.self) {
             try RealmQuery(parsing: query).check(against: Self.kinds)
         }
         #expect(error?.hint == hint)
     }
 
-    @Test func `what is told of a date and a link is Realm's own form`() throws {
+    @Test func `the hints for dates and links are in Realm's own form`() throws {
         #expect(throws: Never.self) {
             try RealmQuery(parsing: "due > 2026-01-31@12:00:00").check(against: Self.kinds)
         }
@@ -363,7 +366,7 @@ struct RealmQueryTests {
         ("name == Dawn", "a word without quotes is a field name; write a text as \"Dawn\""),
         ("name == nam", "did you mean name?"), ("zzzz == 1", nil),
     ])
-    func `a field that is none is told with what was meant`(query: String, hint: String?) throws {
+    func `an unknown field is refused with the nearest name`(query: String, hint: String?) throws {
         let error = #expect(throws: PredicateError.self) {
             try RealmQuery(parsing: query).check(against: Self.kinds)
         }
@@ -379,13 +382,13 @@ struct RealmQueryTests {
         "what.@type == 'date'", "tags.@type == 'string'", "blob.@type == 'binary'",
         "ANY tags.length > 3", "5 IN tags.Length", "age.@type IN {'int', 'string'}",
     ])
-    func `what a record of a schema may be is taken`(query: String) throws {
+    func `a comparison that may fit the schema is accepted`(query: String) throws {
         #expect(throws: Never.self) {
             try RealmQuery(parsing: query).check(against: Self.kinds)
         }
     }
 
-    @Test func `a shape may be one argument`() throws {
+    @Test func `a shape may be passed as one argument`() throws {
         let polygon: FieldValue = .map([
             "type": .string("Polygon"),
             "coordinates": .list([
@@ -447,7 +450,7 @@ struct RealmQueryTests {
         #expect(throws: PredicateError.self) { try RealmQuery(parsing: "a IN {\(list),1}") }
     }
 
-    @Test func `hostile needles and patterns take linear time`() throws {
+    @Test func `hostile needles and patterns are matched in linear time`() throws {
         let run = String(repeating: "a", count: 100_000)
         let text: RecordFields = ["a": .string(run)]
         for (query, holds) in [
@@ -496,7 +499,7 @@ struct RealmQueryTests {
         Example("store_id == 1 AND secret == 'x'", false),
         Example("store_id == 1 SORT(region ASC)", false),
         Example("store_id == 1 AND SUBQUERY(genres, $x, TRUEPREDICATE).@count > 1", false),
-    ]) func `a subscription is held to Flexible Sync's table`(example: Example) throws {
+    ]) func `a subscription obeys Flexible Sync's table`(example: Example) throws {
         let query = try RealmQuery(parsing: example.query)
         do {
             try query.checkSubscription(schema: Self.schema)
