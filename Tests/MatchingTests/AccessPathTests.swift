@@ -40,7 +40,7 @@ import Testing
     ]
 
     @Test(arguments: cases)
-    private func `of a thousand predicates a change looks at a few`(_ one: PathCase) throws {
+    private func `a change looks at few of a thousand predicates`(_ one: PathCase) throws {
         let index = SubscriptionIndex(seed: 7)
         for serial in 0..<1000 {
             let format = one.format.replacing("%@", with: "\(serial)")
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `a text that repeats a word is looked up once by it`() throws {
+    @Test func `a text that repeats a word is looked up by it once`() throws {
         let index = SubscriptionIndex(seed: 9)
         for serial in 0..<500 {
             index.insert(
@@ -86,7 +86,7 @@ import Testing
         #expect(index.statistics.candidates <= 10)
     }
 
-    @Test func `nobody makes a change be looked up at more than a few sizes and lengths`() throws {
+    @Test func `a change is looked up at few interval sizes and prefix lengths`() throws {
         let index = SubscriptionIndex(seed: 10)
         for power in 0..<60 {
             let width = 0.000001 * Double(1 << power)
@@ -106,7 +106,7 @@ import Testing
     /// Both weighing a predicate before its keys are chosen and writing the keys are bounded.
     ///
     /// If the bound is reached, the predicate must not be left with only a part of its keys.
-    @Test func `all of many conjunctions that are alternatives are found`() throws {
+    @Test func `every one of many alternative conjunctions is found`() throws {
         let index = SubscriptionIndex(seed: 12)
         let pairs = (0..<500).map { "(name == 'n\($0)' AND city == 'c\($0)')" }
         let format = "status != 'old' AND (\(pairs.joined(separator: " OR ")))"
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func `alternatives in alternatives are found, however deep they stand`() throws {
+    @Test func `nested alternatives are found at any depth`() throws {
         let index = SubscriptionIndex(seed: 13)
         var format = "name == 'n80'"
         for level in (0..<80).reversed() {
@@ -144,7 +144,7 @@ import Testing
         ("ca+.", "caa\u{301}"), ("cafe?.*", "caf\u{323}"), ("cafe{0,2}.*", "caf\u{323}x"),
         ("ca+f?.*", "ca\u{301}"), ("cafe", "cafe"), ("ca+f", "caaf"), ("cafe\\W", "cafe!"),
     ])
-    func `a regular expression finds letters whose marks stand apart`(
+    func `a regular expression matches letters with separate marks`(
         pattern: String, text: String
     ) throws {
         let index = SubscriptionIndex(seed: 11)

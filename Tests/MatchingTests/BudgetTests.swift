@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: 1...6 as ClosedRange<UInt64>)
-    func `of conditions with products the index says what the reference evaluation does`(
+    func `conditions with products agree with the reference evaluation`(
         seed: UInt64
     ) throws {
         var world = RandomWorld(seed: seed)
@@ -91,7 +91,7 @@ import Testing
     }
 
     /// The attack: one condition and one record of 689 kB, after which nothing else was matched.
-    @Test func `after a record and a condition made for each other an innocent change is matched`()
+    @Test func `an innocent change is matched after an attack of a record and a condition`()
         throws
     {
         let index = SubscriptionIndex(seed: 3)
@@ -110,7 +110,7 @@ import Testing
         #expect(index.matches(for: innocent) == [2])
     }
 
-    @Test func `a change whose conditions take too many steps names the dearest of them`() throws {
+    @Test func `a change with too many steps names the dearest conditions`() throws {
         let index = SubscriptionIndex(seed: 3)
         for serial in 1...20 as ClosedRange<UInt64> {
             let format = "SUBQUERY(a, $x, $x == \(serial)).@count > 1000"
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `what takes longer than its steps counts by the time that it takes`() throws {
+    @Test func `an evaluation that is slower than its steps counts by time`() throws {
         let index = Self.indexByTime()
         for serial in 1...5 as ClosedRange<UInt64> {
             let format = "title MATCHES 'x+\(serial)'"
@@ -174,7 +174,7 @@ import Testing
         #expect(serials == [77])
     }
 
-    @Test func `of a long text too the time counts that evaluations take`() throws {
+    @Test func `evaluations on a long text count by time too`() throws {
         let index = Self.indexByTime()
         for serial in 1...5 as ClosedRange<UInt64> {
             let format = "title == 'x' AND NOT text TOKENMATCHES 'word\(serial)'"
@@ -204,7 +204,7 @@ import Testing
     }
 
     /// Each of these conditions goes through the whole list once more.
-    @Test func `values behind members are looked for in bounded time`() throws {
+    @Test func `values behind members are searched for in bounded time`() throws {
         let index = Self.indexByTime()
         let forms = [
             "ANY list.a% == 'x'", "title == 'x' AND NOT list.a% ==[c] 'y'",
@@ -245,7 +245,7 @@ import Testing
         #expect(serials.contains(78))
     }
 
-    @Test func `one user's many dear conditions do not end another's only one`() {
+    @Test func `the many dear conditions of one user do not end another's only one`() {
         let costs = (1...60 as ClosedRange<UInt64>).map {
             DearChange.Cost(serial: $0, steps: 10_000_000)
         }
@@ -264,7 +264,7 @@ import Testing
         #expect(one.blamed { _ in Int?.none } == [7])
     }
 
-    @Test func `a text is looked for in a long one that nearly has it everywhere`() throws {
+    @Test func `searching in a text that nearly matches everywhere takes linear time`() throws {
         let index = SubscriptionIndex(seed: 3)
         let near = String(repeating: "a", count: 40_000)
         for (serial, text) in [(1, near + "b"), (2, near), (3, "b" + near)] as [(UInt64, String)] {
@@ -284,7 +284,7 @@ import Testing
     // MARK: Decoding
 
     /// Folding a megabyte of marks takes a fifth of a second, which no condition is to blame for.
-    @Test func `texts that take long to be folded are given up in little time`() throws {
+    @Test func `texts that take long to fold are given up quickly`() throws {
         let index = SubscriptionIndex(seed: 7)
         index.insert(
             try subscription(1, RecordPredicate(format: "title ==[c] 'x'", arguments: [])))

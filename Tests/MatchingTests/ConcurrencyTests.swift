@@ -6,7 +6,8 @@ import Testing
 
 @Suite struct ConcurrencyTests {
     /// Saves and removes pairs of subscriptions as one edit; no reader may see half of a pair.
-    @Test func `readers see each edit wholly or not at all while writers go on`() async throws {
+    @Test func `readers see each edit wholly or not at all while writers are active`() async throws
+    {
         let index = SubscriptionIndex(seed: 3)
         let change = try Self.change()
         let pairs = try (0..<200).map { try Self.pair($0) }
@@ -36,7 +37,8 @@ import Testing
     /// One writer saves 0, 1, 2 … and then removes them in the same order.
     ///
     /// So the saved serials at any moment are a range, both ends of which only rise.
-    @Test func `a match answers as of one moment between its beginning and its end`() async throws {
+    @Test func `a match is consistent with one moment between its start and its end`() async throws
+    {
         let index = SubscriptionIndex(seed: 4)
         let change = try Self.change()
         let all = try (0..<600).map { try Self.any($0) }

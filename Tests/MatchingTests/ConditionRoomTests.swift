@@ -33,7 +33,7 @@ import Testing
         "rql home GEOWITHIN geopolygon({[0.#, 0], [30, 0], [30, 1.~], [0.#, 0]})|50",
     ]
 
-    @Test(arguments: kinds) func `the estimate is not below what is taken`(kind: String) async {
+    @Test(arguments: kinds) func `the estimate is not below the memory used`(kind: String) async {
         // The measurement runs in a process of its own, where no other test allocates memory.
         await #expect(processExitsWith: .success) { [kind = kind as String] in
             let (estimate, taken) = try RoomMeasurement.measure(kind)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `what is taken out takes nothing more`() throws {
+    @Test func `a removed condition frees its memory`() throws {
         let index = SubscriptionIndex(seed: 3)
         let large = (0..<500).map { "title LIKE[c] 'x\($0)'" }.joined(separator: " OR ")
         index.insert(try subscription(0, large))
@@ -52,7 +52,7 @@ import Testing
         #expect(copy.statistics.bytes < full / 2)
     }
 
-    @Test func `what a condition takes says it alone`() throws {
+    @Test func `a condition's estimate depends on the condition alone`() throws {
         let formats = [
             "artist == 'x'", "title LIKE[c] 'x'", "price + 1 > 2", "artist IN {'a', 'b'}",
         ]
@@ -70,7 +70,7 @@ import Testing
     }
 
     /// Rows know a limited number of fields of a record type; comparisons on others are counted.
-    @Test func `comparisons on fields beyond those of a record type are told`() throws {
+    @Test func `comparisons on fields beyond the limit of a record type are reported`() throws {
         let index = SubscriptionIndex(seed: 4)
         let fields = (0..<Catalog.mostPaths).map { "f\($0) == 1" }.joined(separator: " OR ")
         let formats = [fields, "f1 == 2 OR f2 == 2", "g == 2 OR g == 3 OR f1 == 7"]

@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: cases)
-    private func `of a thousand conditions a change looks at a few`(_ one: PathCase) throws {
+    private func `a change looks at few of a thousand conditions`(_ one: PathCase) throws {
         let index = SubscriptionIndex(seed: 7)
         for serial in 0..<1000 {
             let text = one.condition.replacing("#", with: "\(serial)")
@@ -180,7 +180,7 @@ import Testing
         #expect(index.statistics.keys == 0)
     }
 
-    @Test func `what no value can be looked up for is looked at with every change`() throws {
+    @Test func `a condition that no value can find is judged for every change`() throws {
         let index = SubscriptionIndex(seed: 7)
         let texts = [
             "NOT name == 'x'", "name != 'x'", "ALL name == 'x'", "NONE name == 'x'",
@@ -197,7 +197,7 @@ import Testing
         #expect(index.statistics.residuals == texts.count)
     }
 
-    @Test func `a polygon is found from inside, be its edges crossed`() throws {
+    @Test func `a polygon is found from inside, even with crossing edges`() throws {
         let index = SubscriptionIndex(seed: 7)
         var reference = ReferenceIndex()
         let rings = [
@@ -250,7 +250,7 @@ import Testing
         #expect(index.statistics.keys == 0)
     }
 
-    @Test func `truth values, texts in two spellings, data and nil are told apart`() throws {
+    @Test func `truth values, spellings, data and nil are distinguished`() throws {
         let index = SubscriptionIndex(seed: 7)
         let texts = [
             "a == 1", "a == TRUE", "a == 'é'", "a == 'e\u{301}'", "a == nil", "a != nil", "a > 0",
@@ -273,7 +273,7 @@ import Testing
     }
 
     /// A set has another order in each process, and in each copy.
-    @Test func `a set is compared with a list in its own order`() throws {
+    @Test func `a set is compared with a list in its own order, which varies`() throws {
         let texts = ["a IN {'p', 'q', 'r', 's'}", "a IN {'s', 'r', 'q', 'p'}", "a == 'q'"]
         // The capacity of the set changes the order as well.
         for room in [0, 4, 8, 16, 40, 90, 200, 400, 900, 2000, 5000] {
@@ -296,7 +296,7 @@ import Testing
     /// A condition of sixteen passes or more is evaluated with a step count.
     ///
     /// It keeps its keys, and the counted evaluation decides.
-    @Test func `a condition that is counted keeps its keys`() throws {
+    @Test func `a counted condition keeps its keys`() throws {
         let index = SubscriptionIndex(seed: 7)
         var reference = ReferenceIndex()
         for serial in 0..<200 {
@@ -317,7 +317,7 @@ import Testing
         #expect(index.errors == [7: 1])
     }
 
-    @Test func `a change with a long list is looked up once for each of its values`() throws {
+    @Test func `a change with a long list is looked up once for each distinct value`() throws {
         let index = SubscriptionIndex(seed: 7)
         for serial in 0..<500 {
             let text = serial % 2 == 0 ? "name BEGINSWITH 'ab'" : "name CONTAINS 'needle'"

@@ -49,7 +49,7 @@ import Testing
         "country BEGINSWITH 'Ger' AND title LIKE '?q%'",
         "country IN {'Germany', 'France'} AND price * 2 == %", "title LIKE '*dina?%*'",
     ])
-    func `programs of an ordinary change stay within the bound`(format: String) throws {
+    func `an ordinary change runs a bounded number of programs`(format: String) throws {
         let formats = (0..<1500).map { format.replacing("%", with: "\($0)") }
         _ = try save(formats, bound: 200)
         // The account allows 200, and each of the change's keys holds 64 more before it counts as
@@ -61,7 +61,7 @@ import Testing
         "title ENDSWITH 'qq' AND NOT price > %", "country == 'Germany' AND NOT price > %",
         "country BEGINSWITH 'Germ' AND NOT price > %", "title LIKE '*din?r*' AND NOT price > %",
     ])
-    func `what changes showed before a key was there says nothing of it`(format: String) throws {
+    func `changes seen before a key existed do not count for it`(format: String) throws {
         index.insert(try subscription(90_000, "id == 'somebody'"))
         for number in 0..<3000 {
             _ = index.matches(for: try ordinary(number))
@@ -73,7 +73,7 @@ import Testing
         #expect(runs(try ordinary()) <= 200 + 2 * 65, "\(format)")
     }
 
-    @Test func `a key is told to be hot before any change was seen, and after`() throws {
+    @Test func `the cost of a hot key is known before any change was seen, and after`() throws {
         for serial in 0..<65 {
             index.insert(try subscription(serial, "country == 'Germany' AND NOT price > \(serial)"))
         }
@@ -99,7 +99,7 @@ import Testing
 
     /// Otherwise a user could first file each program under a key of its own, and then crowd a
     /// common key without cost.
-    @Test func `a program that stands under other keys too is counted under each`() throws {
+    @Test func `a program under several keys counts under each`() throws {
         for serial in 0..<80 {
             let elsewhere = "country == 'C\(serial)' AND NOT price > \(serial)"
             index.insert(try subscription(serial, elsewhere))
@@ -112,7 +112,7 @@ import Testing
         #expect(index.cost(of: try german(301, 7)).crowd == 0)
     }
 
-    @Test func `what replaces another under its keys is weighed as if that were not there`()
+    @Test func `a replacement is weighed as if the replaced subscription were gone`()
         throws
     {
         for serial in 0..<80 { index.insert(try german(serial, serial)) }
@@ -134,7 +134,7 @@ import Testing
         #expect(index.statistics.subscriptions == 81)
     }
 
-    @Test func `a change of one record type teaches nothing about another`() throws {
+    @Test func `changes of one record type do not count for another`() throws {
         let song = try #require(RecordType(rawValue: "Song"))
         let name = try #require(RecordName(rawValue: "r"))
         index.insert(try subscription(1, "country == 'Germany' AND NOT price > 3"))
@@ -151,7 +151,9 @@ import Testing
         #expect(cost.candidatesPerChange < 0.5 || cost.candidatesPerChange > 0.8)
     }
 
-    @Test func `a thousand under a hot key are filed under the rare one once it is known`() throws {
+    @Test func `a thousand subscriptions under a hot key are refiled once the rare key is known`()
+        throws
+    {
         // A word of the title is the rarer key, but the index does not know this yet.
         let formats = (0..<1000).map { "country == 'Germany' AND title LIKE '*zq\($0)x*'" }
         for (serial, format) in formats.enumerated() {
@@ -181,7 +183,7 @@ import Testing
         #expect(index.statistics.keys == 0)
     }
 
-    @Test func `an interval is not the key where all changes lie inside`() throws {
+    @Test func `an interval that contains all changes is not used as the key`() throws {
         for number in 0..<1200 {
             _ = index.matches(for: try ordinary(number))
             if number % 50 == 0 { _ = index.statistics }
@@ -195,7 +197,7 @@ import Testing
         #expect(index.statistics.candidates - before <= 2)
     }
 
-    @Test func `a list or a disjunction of thousands has no keys, and one program`() throws {
+    @Test func `a list or disjunction of thousands has no keys, and one program`() throws {
         let list = (0..<9000).map { "'x\($0)'" }.joined(separator: ", ")
         let bomb = (0..<9000).map { "title == 'x\($0)'" }.joined(separator: " OR ")
         let pyramid =
@@ -210,7 +212,7 @@ import Testing
         #expect(runs(try ordinary()) == 3)
     }
 
-    @Test func `what is only weighed is not looked up`() throws {
+    @Test func `a field that was only weighed takes no field number`() throws {
         for number in 0..<1200 {
             _ = index.cost(of: try subscription(1, "field\(number) == 'x' AND n > \(number)"))
         }
@@ -220,7 +222,7 @@ import Testing
         #expect(index.matches(for: try change(["artist": .string("x")])) == [1])
     }
 
-    @Test func `two bounds on a field too many are judged as they are`() throws {
+    @Test func `two bounds on a field without a number are judged correctly`() throws {
         for number in 0..<1000 {
             index.insert(try subscription(number, "field\(number) == 1"))
         }
@@ -243,7 +245,7 @@ import Testing
         }
     }
 
-    @Test func `two spellings of a letter are two texts where the dialect says so`() throws {
+    @Test func `two spellings of a letter differ where the dialect says so`() throws {
         let spellings = ["\u{E9}", "e\u{301}"]
         for (serial, text) in spellings.enumerated() {
             var comparison = RecordPredicate.Comparison(
@@ -255,7 +257,7 @@ import Testing
         #expect(index.matches(for: try change(["title": .string("f")])) == [0])
     }
 
-    @Test func `a condition across record types is judged on each`() throws {
+    @Test func `a condition across record types is judged for each type`() throws {
         var across = try subscription(1, "artist == 'x' OR price == 3")
         across.recordType = nil
         index.insert(across)

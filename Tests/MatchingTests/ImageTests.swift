@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ImageTests {
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
-    func `an index made of an image answers and learns as the one before`(seed: UInt64) throws {
+    func `an index made from an image answers and learns like the original`(seed: UInt64) throws {
         var world = RandomWorld(seed: seed)
         let index = SubscriptionIndex(seed: seed &* 13)
         for serial in 0..<500 as Range<UInt64> { index.insert(world.subscription(serial)) }
@@ -54,7 +54,7 @@ import Testing
 
     /// An older version may have filed conditions wrongly or without keys, and its image would
     /// keep that.
-    @Test func `an image of the version before is refused`() throws {
+    @Test func `an image of the previous version is refused`() throws {
         let index = SubscriptionIndex(seed: 1)
         var before = try index.image()
         #expect(before.prefix(4) == [8, 0, 0, 0])
@@ -68,7 +68,7 @@ import Testing
     ///
     /// A change to planning, hashing or layout must raise ``SubscriptionIndex/imageVersion``;
     /// otherwise old snapshots would be misread. Then update the expected figures here.
-    @Test func `the bytes of an image mean what they meant`() throws {
+    @Test func `the bytes of an image have not changed their meaning`() throws {
         var world = RandomWorld(seed: 11)
         let index = SubscriptionIndex(seed: 11)
         for serial in 0..<300 as Range<UInt64> { index.insert(world.subscription(serial)) }

@@ -19,7 +19,7 @@ import Testing
         #expect(found == Array(0..<1000))
     }
 
-    @Test func `an equality that many share is not the key where a rarer one is there`() throws {
+    @Test func `a common equality is not the key where a rarer one exists`() throws {
         for serial in 0..<1000 as Range<UInt64> {
             index.insert(
                 try subscription(serial, "country == 'x' AND id == %@", [.string("id\(serial)")]))
@@ -31,7 +31,7 @@ import Testing
         #expect(index.statistics.candidates - before < 5)
     }
 
-    @Test func `what changes show is learned`() throws {
+    @Test func `the index learns frequencies from changes`() throws {
         index.insert(try subscription(0, "genre == 'pop-music' AND studio == 'north'"))
         for number in 0..<20_000 {
             let fields: RecordFields = [
@@ -46,7 +46,7 @@ import Testing
         #expect(cost.candidatesPerChange > 0.5)
     }
 
-    @Test func `an error never fires, not under NOT either, and is counted`() throws {
+    @Test func `an error never fires, even under NOT, and is counted`() throws {
         index.insert(try subscription(1, "artist == 'x' AND NOT (price > 10)"))
         index.insert(try subscription(2, "artist == 'x' AND NOT (price == 10)"))
         let found = index.matches(
@@ -57,7 +57,8 @@ import Testing
         #expect(index.errors == [:])
     }
 
-    @Test func `a field that a partial image lacks satisfies nothing, nor the contrary`() throws {
+    @Test func `a field that a partial image lacks satisfies no comparison, negated or not`() throws
+    {
         index.insert(try subscription(1, "price != 3"))
         index.insert(try subscription(2, "NOT (price == 3)"))
         index.insert(try subscription(3, "artist == 'x' OR price == 3"))
@@ -70,7 +71,7 @@ import Testing
         #expect(index.matches(for: try change(fields)) == [1, 2, 3, 4, 5, 7])
     }
 
-    @Test func `a change without its image fires only what asks nothing of fields`() throws {
+    @Test func `a change without an image fires only conditions that read no fields`() throws {
         index.insert(try subscription(1, nil))
         index.insert(try subscription(2, "price == nil"))
         var bare = try change([:])
@@ -99,7 +100,7 @@ import Testing
         #expect(index.statistics.residuals == 1)
     }
 
-    @Test func `a hot key with many intervals passes over what cannot match`() throws {
+    @Test func `a hot key with many intervals skips those that cannot match`() throws {
         for serial in 0..<5000 as Range<UInt64> {
             index.insert(
                 try subscription(
@@ -113,7 +114,7 @@ import Testing
         #expect(index.statistics.rangePostings == 0)
     }
 
-    @Test func `a predicate on more fields than a record type may have is still exact`() throws {
+    @Test func `a predicate on more fields than a record type numbers is still exact`() throws {
         for serial in 0..<1100 as Range<UInt64> {
             index.insert(try subscription(serial, "field\(serial) == 1"))
         }

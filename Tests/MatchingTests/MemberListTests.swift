@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [RecordPredicate.RuleSet.apple, .realm], [1, 3, 16, 17, 40, 700])
-    func `the index says what the reference evaluation does`(
+    func `the index agrees with the reference evaluation`(
         rules: RecordPredicate.RuleSet, count: Int
     ) throws {
         let constants = Self.constants(rules, count)

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
-    func `a change that is text fires what the same change fires as a value`(seed: UInt64) throws {
+    func `a stored change fires the same as the decoded change`(seed: UInt64) throws {
         var world = RandomWorld(seed: seed)
         let index = SubscriptionIndex(seed: seed &* 31)
         for serial in 0..<400 as Range<UInt64> { index.insert(world.subscription(serial)) }
@@ -48,7 +48,7 @@ import Testing
         #"{"$ts":[1700000000,5]}"#, #"{"$ts":[-3,0]}"#, #"{"$ref":"r"}"#, #"{"$geo":[1,2]}"#,
         #"{"$set":["a","b"]}"#, #"{"a":"b"}"#, #"{"$map":{"$a":1}}"#, #"{"$bytes":"AAE="}"#, "{}",
     ])
-    func `every form of a value is understood`(value: String) throws {
+    func `every form of a value is read`(value: String) throws {
         let index = SubscriptionIndex(seed: 5)
         let json = try FieldValue(notation: try JSONValue(parsing: value))
         var predicates: [RecordPredicate.Node] = [
@@ -86,7 +86,7 @@ import Testing
         #"{"op":"create","type":"Art","name":"r","db":"elsewhere","after":{"full":{"n":1}}}"#,
         #"{"op":"create","type":"Art","name":"r","db":"public","after":{"full":{"n":1}}} "#,
     ])
-    func `a text of another form is left to the reader`(text: String) throws {
+    func `a text of another form is left to the decoder`(text: String) throws {
         let index = SubscriptionIndex(seed: 5)
         let owner = try #require(UserID(rawValue: "ada"))
         index.insert(

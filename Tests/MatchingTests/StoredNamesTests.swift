@@ -13,7 +13,7 @@ import Testing
         name.utf8.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 
-    @Test func `each name is one that is written`() throws {
+    @Test func `the decoder knows the names that are written`() throws {
         let known: [String: UInt64] = [
             "op": Names.op, "type": Names.type, "db": Names.db, "zone": Names.zone,
             "owner": Names.owner, "before": Names.before, "after": Names.after, "at": Names.at,

@@ -51,7 +51,9 @@ import Testing
         ("ANY {'red'} == 'red'", #"ANY {"red"} == "red""#),
         ("ANY {} IN colour", "ANY {} IN colour"), ("ANY {} == colour", "colour IN {}"),
     ])
-    func `a field stands where it is found by keys`(format: String, canonical: String) throws {
+    func `constants on the left are turned around, so that keys find the field`(
+        format: String, canonical: String
+    ) throws {
         let meant = try query(.predicate, .string(format)).recordPredicate()
         #expect(meant.canonicalText == canonical)
         let written = try RecordPredicate.parse(.string(format), dialect: .nspredicate)
@@ -150,7 +152,7 @@ import Testing
         #"{"a":1}"#, "{}", #"{"recordName":"leo","name":"x"}"#, #"{"value":1,"unit":"m"}"#,
         #"{"latitude":1}"#,
     ])
-    func `an argument that would be a dictionary nobody meant is refused`(json: String) throws {
+    func `an argument that would become an unintended dictionary is refused`(json: String) throws {
         for (argument, path) in [(json, "[0]"), ("[1,\(json)]", "[0][1]")] {
             let query = try query(
                 .predicate, "artist = %@", arguments: [try JSONValue(parsing: argument)])
@@ -163,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `an argument that is no value is refused with its place`() throws {
+    @Test func `an argument that is not a value is refused with its path`() throws {
         let bad = try query(.predicate, "artist == %@", arguments: [["$nope": 1]])
         let error = #expect(throws: PredicateError.self) { try bad.recordPredicate() }
         #expect(error?.path == "predicateArguments[0]")

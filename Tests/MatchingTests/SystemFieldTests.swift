@@ -68,7 +68,7 @@ import Testing
         "NOT recordName == 'r2'", "recordName == 'r1' AND artist == 'x'",
         "artist == 'nobody' OR recordName == 'r1'", "recordName.length == 2",
     ])
-    func `what is always known fires`(format: String) throws {
+    func `a condition on fields that are always known fires`(format: String) throws {
         for operation in [ChangeOperation.create, .update] {
             #expect(try fires(format, on: Self.change(operation)), "\(format)")
             #expect(try fires(format, on: Self.change(operation, isKept: false)), "\(format)")
@@ -85,7 +85,7 @@ import Testing
         ),
         ("creatorUserRecordID != CAST('cyd', 'CKReference')", "___createTime != createdTimestamp"),
     ])
-    func `who created it, and when, is known of a creation and of what is kept`(
+    func `the creator and creation date are known for creations and kept records`(
         kept: String, created: String
     ) throws {
         #expect(try fires(kept, on: Self.change(.update)))
@@ -99,8 +99,7 @@ import Testing
         }
     }
 
-    @Test func `a creation is its record's, and of a deletion the record as it was counts`() throws
-    {
+    @Test func `a deletion is judged by the record as it was`() throws {
         let created = Self.change(.create)
         #expect(try fires("createdUserRecordName == 'cyd'", on: created))
         #expect(try fires("creationDate == modificationDate", on: created))
@@ -122,7 +121,7 @@ import Testing
         "creationDate == 'forged'", "modifiedUserRecordName BEGINSWITH 'forg'",
         "recordName LIKE[c] 'FORGED'",
     ])
-    func `what a client wrote under such a name is not asked`(format: String) throws {
+    func `client fields with a system field's name are not read`(format: String) throws {
         for operation in ChangeOperation.allCases {
             for isKept in [true, false] {
                 #expect(try !fires(format, on: Self.change(operation, isKept: isKept)))
@@ -136,7 +135,7 @@ import Testing
         ("recordName == 'r1' OR artist == 'x'", true), ("artist == nil", false),
         ("NOT artist == 'x'", false), ("recordName == 'r1' AND NOT artist == 'x'", false),
     ])
-    func `of a deletion that shows no record what asks nothing of it holds`(
+    func `a deletion without an image satisfies conditions that read no fields`(
         format: String, expected: Bool
     ) throws {
         var change = Self.change(.delete, isKept: false)
@@ -161,7 +160,8 @@ import Testing
         ("NOT SELF CONTAINS 'forged' AND modifiedUserRecordName == 'cyd'", true),
         ("ANYKEY == 'x' AND recordName == 'r1'", true),
     ])
-    func `a search over the whole record leaves them out`(format: String, expected: Bool) throws {
+    func `a search over the whole record skips system fields`(format: String, expected: Bool) throws
+    {
         for operation in [ChangeOperation.create, .update] {
             let change = Self.change(operation)
             #expect(try fires(format, on: change) == expected, "\(format)")
@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `the index answers as the reference evaluation`(seed: UInt64) throws {
+    func `the index agrees with the reference evaluation`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let parts = [
             "recordName == 'r1'", "recordName BEGINSWITH 'r'", "artist == 'x'", "artist != 'x'",
