@@ -360,6 +360,16 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     }
 
     /// Answers in place of the routes; closes the sending side now, and the rest soon.
+    /// Answers a head that is too long, which the decoder gives up.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard case .headerOverflow? = error as? HTTPParserError, unanswered == 0, !isTold else {
+            return context.fireErrorCaught(error)
+        }
+        tell(
+            context, .requestHeaderFieldsTooLarge,
+            "the header fields of the request are too long, or too many")
+    }
+
     private func tell(
         _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ reason: String
     ) {
