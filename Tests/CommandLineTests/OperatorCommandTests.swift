@@ -239,7 +239,7 @@ import Testing
                 "schema", "import", "-c", "iCloud.com.example.Art", file.path)
             #expect(wrong.code == 1)
             #expect(
-                wrong.complaint == "error: text: line 2: TYPE is expected, the text ends\n")
+                wrong.complaint == "error: text: line 2: TYPE is expected, but the text ends\n")
         }
     }
 

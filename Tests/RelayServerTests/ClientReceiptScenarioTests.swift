@@ -294,7 +294,7 @@ import Testing
                 (["notifications": [[:]]], "notifications[0].notificationID: is required"),
                 (
                     ["notifications": [["notificationID": "x", "deliveryID": "y"]]],
-                    "notifications[0].deliveryID: one of notificationID and deliveryID names it"
+                    "notifications[0].deliveryID: cannot be given together with notificationID"
                 ),
                 (
                     ["notifications": [["notificationID": "x", "at": "soon"]]],
@@ -307,7 +307,7 @@ import Testing
                 (["notifications": many], "notifications: 201 in one request"),
                 (
                     ["notificationIDs": [], "notifications": []],
-                    "notificationIDs is its short form"
+                    "notifications: cannot be given together with notificationIDs"
                 ),
                 (["notifications": [], "nids": []], "nids"),
             ] as [(JSONValue, String)] {

@@ -76,7 +76,7 @@ import Testing
                             "count": 1, "noDevice": 0, "origin": 1, "merged": 0,
                             "last": [
                                 "position": .string(last), "reason": "origin",
-                                "says": "the owner's devices are those that made the change",
+                                "says": "the change was made on the owner's own devices",
                             ],
                         ],
                     ])

@@ -485,8 +485,8 @@ import Testing
             let refusal = try await Self.refusal(of: digest, relay)
             let sentence =
                 "operations[0].subscription.digest.seconds: must be less than the container's "
-                + "expirationSeconds (60), unless notificationInfo has its own: the digest would "
-                + "be sent after its notifications have expired"
+                + "expirationSeconds (60), unless notificationInfo has its own: otherwise the "
+                + "digest would expire before it is sent"
             #expect(refusal == .string(sentence))
             let draft = try await relay.container.call(
                 "subscriptions/rehearse", ["subscription": .query("daily", adding: digest)],

@@ -83,9 +83,9 @@ import Testing
             #expect(
                 answer["reason"]
                     == .string(
-                        "query.sortBy: all records of Artwork have to be looked at to put them in "
-                            + "order, and a query looks at 6 at most; leave sortBy out and go "
-                            + "through the pages, or ask for one zone with fewer records"))
+                        "query.sortBy: sorting has to read all records of Artwork, but a query may "
+                            + "read at most 6; omit sortBy and read all pages, or query a zone "
+                            + "with fewer records"))
         }
         try await TestRelay.with(queries: Self.settings(time: .zero)) { relay in
             try await Self.fill(relay, 2)
@@ -292,17 +292,20 @@ import Testing
         for _ in 0..<2 { try places.enter(.strangers, of: crowded, places: 4) }
         #expect(
             Self.refusal(&places, .strangers, crowded)
-                == "2 queries of those who are not signed in run already; allowed are 2 at a time")
+                == "2 queries of callers who are not signed in are already running; at most 2 are "
+                + "allowed at a time"
+        )
         try places.enter(.user(known("alice")), of: crowded, places: 4)
         try places.enter(.server, of: crowded, places: 4)
         #expect(
             Self.refusal(&places, .server, crowded)
-                == "4 queries of the container run already; allowed are 4 at a time")
+                == "4 queries of the container are already running; at most 4 are allowed at a time"
+        )
         // This takes the last place of the relay. A party without any place gets one more.
         try places.enter(.server, of: quiet, places: 4)
         #expect(
             Self.refusal(&places, .server, quiet)
-                == "5 queries of the relay run already; allowed are 5 at a time")
+                == "5 queries of the relay are already running; at most 5 are allowed at a time")
         let third = ContainerKey(container: known("third"), environment: .production)
         try places.enter(.strangers, of: third, places: 4)
         places.leave(.strangers, of: third)

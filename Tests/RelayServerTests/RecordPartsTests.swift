@@ -73,7 +73,7 @@ import Testing
             Issue.record("\(ended.outcomes)")
             return
         }
-        #expect(reason.contains("the same deletion goes on"))
+        #expect(reason.contains("send the same deletion again"))
         #expect(ended.outcomes[2] == .refused(.bounded(.share, reason: "too fast")))
         let done: [RecordEditOutcome] = edits.map { .deleted($0.recordID) }
         for index in [1, 2] {

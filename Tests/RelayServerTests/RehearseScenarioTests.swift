@@ -79,7 +79,7 @@ import Testing
                 ["subscription": Self.draft("price < 100"), "changes": 5], relay
             ).expect(200)
             #expect(
-                five["sentence"]?.string?.hasSuffix(" Nothing earlier was asked for.") == true,
+                five["sentence"]?.string?.hasSuffix(" No earlier changes were requested.") == true,
                 "\(five.text)")
             #expect(try await relay.relay.store.head() == head)
             #expect(try await relay.container.subscriptionIDs() == [])
@@ -308,9 +308,9 @@ import Testing
         let bob = QueryParty.user(Fixtures.identifier("bob"))
         try await admission.rehearse(alice, of: container) { _ in
             #expect(admission.count == 1)
-            await Self.expectBusy("of the user runs already", admission, alice)
+            await Self.expectBusy("of the user is already running", admission, alice)
             try await admission.rehearse(bob, of: container) { _ in
-                await Self.expectBusy("allowed are 2 at a time", admission, .server)
+                await Self.expectBusy("at most 2 are allowed at a time", admission, .server)
                 // The rehearsals of one container do not block those of another.
                 try await admission.rehearse(alice, of: other) { _ in
                     #expect(admission.count == 3)
@@ -345,7 +345,7 @@ import Testing
             #expect(ended.end == .steps)
             #expect(ended.dear == (try await relay.store.head()))
             let text = ended.json.text
-            #expect(text.contains("would have been disabled by it"), "\(text)")
+            #expect(text.contains("would have disabled the subscription"), "\(text)")
         }
     }
 
@@ -480,7 +480,7 @@ import Testing
     // MARK: Bad input
 
     static let refusals: [(JSONValue, Int, String)] = [
-        ([:], 400, "subscription: say what is to be rehearsed"),
+        ([:], 400, "subscription: give a draft"),
         (["subscription": 1], 400, "subscription"),
         (["subscriptionID": ""], 400, "subscriptionID"),
         (["subscriptionID": "none"], 404, "there is no subscription \"none\" of \"alice\""),

@@ -106,14 +106,14 @@ import Testing
             let good = JSONValue.change("create", "a1", ["price": 1]).text
             let first = JSONValue.object(["subscription": Self.draft]).text
             for (text, status, reason) in [
-                ("", 400, "line 1: say what is to be rehearsed"),
-                ("\n\n", 400, "line 1: say what is to be rehearsed"),
+                ("", 400, "line 1: must describe the rehearsal"),
+                ("\n\n", 400, "line 1: must describe the rehearsal"),
                 (
                     String(repeating: "\n", count: 1000) + first, 400,
-                    "line 1: say what is to be rehearsed"
+                    "line 1: must describe the rehearsal"
                 ),
-                ("{", 400, "the first line, which says what is rehearsed: not JSON"),
-                (good, 400, "the first line, which says what is rehearsed: operation: unknown"),
+                ("{", 400, "the first line, which describes the rehearsal: not JSON"),
+                (good, 400, "the first line, which describes the rehearsal: operation: unknown"),
                 (#"{"what": 1}"#, 400, "what"),
                 (#"{"subscription": 1}"#, 400, "subscription"),
                 (#"{"subscriptionID": "none"}"#, 404, "there is no subscription"),

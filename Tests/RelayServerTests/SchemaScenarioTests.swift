@@ -119,7 +119,7 @@ import Testing
 
     @Test(
         arguments: [
-            ("", "line 1: DEFINE is expected, the text ends"),
+            ("", "line 1: DEFINE is expected, but the text ends"),
             ("DEFINE SCHEMA\nRECORD Note", "line 2: TYPE is expected, found \"Note\""),
             ("DEFINE SCHEMA\r\nRECORD Note", "line 2: TYPE is expected, found \"Note\""),
             (
@@ -129,7 +129,7 @@ import Testing
             ),
             (
                 "DEFINE SCHEMA RECORD TYPE N (a STRING)",
-                "line 1: ; is expected, the text ends"
+                "line 1: ; is expected, but the text ends"
             ),
             ("DEFINE SCHEMA \"x", "line 1: a quotation mark is not closed"),
             (
@@ -216,7 +216,7 @@ import Testing
                             );
 
                             RECORD TYPE Order (
-                                // paid BOOLEAN: no type of CloudKit's
+                                // paid BOOLEAN: not a type of CloudKit
                                 tags LIST<STRING> QUERYABLE SEARCHABLE,
                                 total DOUBLE QUERYABLE SORTABLE,
                                 GRANT WRITE TO "_creator",

@@ -288,7 +288,7 @@ import Testing
     static let badSubscriptions: [(String, String, String)] = [
         (
             query("q", type: "_secret"), "ACCESS_DENIED",
-            "operations[0].subscription: the record type \"_secret\" takes no subscriptions "
+            "operations[0].subscription: the record type \"_secret\" does not allow subscriptions "
                 + "(denied by \"_*\")"
         ),
         (

@@ -102,7 +102,7 @@ import Testing
                 + #""record":{"recordName":"gone","fields":{"text":{"value":"b"}}}}]}"#,
             expected: [
                 "records.0.serverErrorCode": "BAD_REQUEST",
-                "records.0.reason": "recordType is required for a record that is new",
+                "records.0.reason": "recordType is required for a new record",
             ]),
         Exchange(
             testDescription: "whole numbers that are written as 3.0", path: "records/modify",

@@ -133,7 +133,7 @@ import Testing
             let answer = try await relay.post(
                 path, #"{"syncToken":"\#(token)"}"#, database: "private")
             #expect(answer.status == 400)
-            #expect(answer.text.contains("was not made for this database"))
+            #expect(answer.text.contains("belongs to another database or zone"))
         }
     }
 

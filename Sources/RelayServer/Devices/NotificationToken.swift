@@ -26,8 +26,8 @@ struct NotificationToken: Sendable, Hashable {
         }
         guard Array(bytes[8...]) == Self.mark(of: owner, store) else {
             throw APIError.tokenExpired(
-                "it belongs to another user or container, or is older than a restored backup; "
-                    + "start again without a syncToken")
+                "it belongs to another user or container, or was made before a backup was "
+                    + "restored; start again without a syncToken")
         }
         sequence = bytes[..<8].reduce(0) { $0 << 8 | UInt64($1) }
     }

@@ -88,7 +88,8 @@ struct ClientMarking: Sendable {
         if let texts = try body.strings("notificationIDs") {
             guard body.value("notifications") == nil else {
                 throw body.failure(
-                    "notifications", "notificationIDs is its short form: give one of the two")
+                    "notifications", "cannot be given together with notificationIDs, its short form"
+                )
             }
             try limits.check(texts.count, of: "notificationIDs")
             items = texts.map { Item(notification: $0) }
@@ -126,7 +127,7 @@ extension ClientMarking.Item {
         if let delivery = try reader.string("deliveryID") {
             guard reader.value("notificationID") == nil else {
                 throw reader.failure(
-                    "deliveryID", "one of notificationID and deliveryID names it, not both")
+                    "deliveryID", "cannot be given together with notificationID")
             }
             self.init(delivery: delivery)
         } else {

@@ -221,10 +221,12 @@ struct ClientReceiptService: Sendable {
 private extension APIError {
     static let noSuchNotification = APIError(
         .notFound,
-        "you had no such notification, it is not settled yet, or its receipts are kept no more; "
-            + "with its position (belfry.seq) a notificationID is known at once, and for good")
+        "there is no such notification of this user, or it is not settled yet, or its receipts are "
+            + "no longer kept; with its position (belfry.seq), a notificationID is found at once "
+            + "and forever")
     static let notLookedFor = APIError(
-        .tryAgainLater, "the request's time was over before it was looked for; ask again",
+        .tryAgainLater,
+        "the time limit of the request was reached before it was looked up; send it again",
         retryAfter: 1)
 }
 

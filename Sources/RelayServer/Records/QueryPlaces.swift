@@ -35,7 +35,7 @@ struct QueryPlaces: Sendable {
         }
         if own >= share {
             throw .tooManyQueries(
-                party == .strangers ? "of those who are not signed in" : "of the user",
+                party == .strangers ? "of callers who are not signed in" : "of the user",
                 limit: share, use: own)
         }
         if count >= total, running.count > 0 {
@@ -61,7 +61,8 @@ extension APIError {
     /// Returns the refusal of a query because `use` queries are running already.
     static func tooManyQueries(_ whose: String, limit: Int, use: Int) -> APIError {
         APIError(
-            .throttled, "\(use) queries \(whose) run already; allowed are \(limit) at a time",
+            .throttled,
+            "\(use) queries \(whose) are already running; at most \(limit) are allowed at a time",
             retryAfter: 1,
             details: [
                 "quota": "queries", "limit": .integer(Int64(limit)), "use": .integer(Int64(use)),

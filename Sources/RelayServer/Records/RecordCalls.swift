@@ -176,14 +176,14 @@ struct RecordCaller: Sendable {
         else { throw Self.foreignToken }
         guard parts[1].elementsEqual(StoreMark(store).text.utf8) else {
             throw APIError.tokenExpired(
-                "it was made before a backup was restored; begin again without one")
+                "it was made before a backup was restored; start again without a syncToken")
         }
         return numbers
     }
 
     private static let foreignToken = APIError(
         .badRequest,
-        "the token was not made for this database and zone; begin again without one")
+        "the token belongs to another database or zone; start again without a token")
 
     private func seal(of part: String) -> String {
         let text =

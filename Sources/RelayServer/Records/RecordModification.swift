@@ -134,7 +134,9 @@ struct RecordOperationReading {
         edit.statedStamp = origin.isPage && origin.device != nil ? nil : try Self.stamp(record)
         guard seen.insert(edit.recordID).inserted else {
             throw record.failure(
-                "recordName", "a second operation on the same record in one request")
+                "recordName",
+                "another operation of this request names the same record; send it in another "
+                    + "request")
         }
         if kind != .delete, kind != .forceDelete { try readFields(record, into: &edit) }
         if let type = edit.recordType { try completeRights(of: &edit, type) }
@@ -161,8 +163,8 @@ struct RecordOperationReading {
         guard type?.rawValue != "Users" else {
             throw APIError(
                 .accessDenied,
-                "\(record.path(of: "recordType")): the application's identity provider has the "
-                    + "users; clients write no records of type Users")
+                "\(record.path(of: "recordType")): users are managed by the application's identity "
+                    + "provider; clients cannot write records of type Users")
         }
         if kind == .create { return try record.require("recordType", type) }
         // CloudKit ignores the type in a forced deletion, and clients write anything there.
@@ -224,13 +226,13 @@ struct RecordOperationReading {
         guard validated.count <= most.record else {
             throw APIError(
                 .quotaExceeded,
-                "a record has at most \(most.record) references with the action VALIDATE")
+                "a record may have at most \(most.record) references with the action VALIDATE")
         }
         guard validatedCount + validated.count <= most.request else {
             throw APIError(
                 .quotaExceeded,
-                "the records of a request have at most \(most.request) references with the action "
-                    + "VALIDATE; send it in a request of its own")
+                "the records of a request may have at most \(most.request) references with the "
+                    + "action VALIDATE; send this record in another request")
         }
         validatedCount += validated.count
         return validated
@@ -317,20 +319,21 @@ extension RecordRefusal {
             let named = "\"\(edit.changeTag?.shortened ?? "")\""
             let text = record.map { "its recordChangeTag is \"\($0.changeTag)\", not \(named)" }
             return withServerRecord(
-                .conflict, "the record was changed: \(text ?? "\(named) is not its tag")", record)
+                .conflict,
+                "the record was changed: \(text ?? "\(named) is not its recordChangeTag")", record)
         case .tagRequired:
             return APIError(
                 .badRequest,
-                "recordChangeTag is required for \(edit.kind.rawValue); forceUpdate and "
-                    + "forceReplace do without")
+                "recordChangeTag is required for \(edit.kind.rawValue), but not for forceUpdate "
+                    + "and forceReplace")
         case .otherType(let type):
             return APIError(
-                .badRequest, "the record \"\(name)\" exists with the record type \(type)")
+                .badRequest, "the record \"\(name)\" already exists with the record type \(type)")
         case .typeRequired: return .recordTypeRequired
         case .missingReference(let target):
             return APIError(
                 .validatingReferenceError,
-                "a reference leads to \"\(target.recordName)\", which does not exist")
+                "a reference points to the record \"\(target.recordName)\", which does not exist")
         case .notWritable where caller.isNobody, .notCreatable where caller.isNobody:
             return caller.authenticationRequired
         case .notCreatable(let type):
@@ -340,15 +343,15 @@ extension RecordRefusal {
         case .tooMuchAtOnce(let bytes):
             return APIError(
                 .quotaExceeded,
-                "the operations before it change records of \(bytes) bytes and more; send it in a "
-                    + "request of its own")
+                "the earlier operations of the request already change \(bytes) bytes of records or "
+                    + "more; send this one in another request")
         case .bounded(let bound, let reason): return APIError(bound: bound, reason: reason)
         case .unfinished:
             return APIError(
                 .quotaExceeded,
-                "\(CascadeRoom.mostAtOnce) records and more, or very large ones, refer by "
-                    + "DELETE_SELF to what the atomic request deletes; send each deletion in a "
-                    + "request of its own")
+                "\(CascadeRoom.mostAtOnce) or more records, or very large ones, refer with "
+                    + "DELETE_SELF to records that this atomic request deletes; send each deletion "
+                    + "in a request of its own")
         case .notWritable:
             return APIError(.accessDenied, "WRITE operation not permitted on \"\(name)\"")
         }
@@ -363,11 +366,11 @@ extension APIError {
 
     /// The error of an operation that would create a record without a type.
     static let recordTypeRequired = APIError(
-        .badRequest, "recordType is required for a record that is new")
+        .badRequest, "recordType is required for a new record")
 
     /// The error of a record that is too large, in one operation or with what it has already.
     static let recordTooLarge = APIError(
-        .quotaExceeded, "a record has at most \(Limits.maximumRecordBytes) bytes")
+        .quotaExceeded, "a record may have at most \(Limits.maximumRecordBytes) bytes")
 
     /// Returns the error of a zone that does not exist.
     static func zoneNotFound(_ zoneID: ZoneID) -> APIError {

@@ -56,7 +56,9 @@ struct RecordParts {
     /// Refuses the remaining operations.
     mutating func end(_ refusal: RecordRefusal) {
         if place != nil, case .bounded(let bound, let reason) = refusal {
-            let rest = "of what refers to it some is deleted, and the same deletion goes on with it"
+            let rest =
+                "some of the records that refer to it are already deleted; send the same deletion "
+                + "again to continue"
             outcomes.append(.refused(.bounded(bound, reason: "\(reason); \(rest)")))
         }
         place = nil

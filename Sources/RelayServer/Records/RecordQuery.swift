@@ -74,8 +74,8 @@ struct RecordQuery: Sendable {
         guard definition.isKept else {
             throw APIError(
                 .accessDenied,
-                "records of type \(type) lie in their own database; the schema does not keep them "
-                    + "in the shadow")
+                "the relay does not keep records of type \(type): they are in the application's "
+                    + "own database, and the schema does not set shadow for the type")
         }
         return definition
     }
@@ -121,18 +121,18 @@ struct RecordQuery: Sendable {
     /// Returns the error that the records could not be put in order, with advice.
     private func tooMany(_ isForRows: Bool, _ allowance: QueryAllowance) -> APIError {
         let advice =
-            "leave sortBy out and go through the pages, or ask for one zone with fewer records"
+            "omit sortBy and read all pages, or query a zone with fewer records"
         guard isForRows else {
             return APIError(
                 .throttled,
-                "query.sortBy: to put the records of \(recordType) in order took longer than "
+                "query.sortBy: sorting the records of \(recordType) took longer than "
                     + "\(allowance.time.components.seconds) s; try again, or \(advice)",
                 retryAfter: 10)
         }
         return APIError(
             .quotaExceeded,
-            "query.sortBy: all records of \(recordType) have to be looked at to put them in "
-                + "order, and a query looks at \(allowance.rows) at most; \(advice)")
+            "query.sortBy: sorting has to read all records of \(recordType), but a query may read "
+                + "at most \(allowance.rows); \(advice)")
     }
 }
 
@@ -158,7 +158,7 @@ struct RecordQueryMarker: Sendable {
     /// - Throws: 400 if it is the marker of another query.
     init(_ text: String, seal: String, _ markers: MarkerSeal) throws(APIError) {
         let foreign = APIError(
-            .badRequest, "continuationMarker: it was not made for this query; begin without one")
+            .badRequest, "continuationMarker: it belongs to another query; start again without it")
         do {
             guard let bytes = markers.open(text, subject: seal) else { throw foreign }
             let reader = try JSONReader(try JSONValue(stored: bytes))
@@ -237,7 +237,7 @@ struct RecordSortKey: Sendable {
         let known = definition.fields[field]
         guard known?.uses.contains(.sortable) ?? RecordSchema.isSystemField(field) else {
             throw reader.failure(
-                name, "the field \(field.shortened) is not marked sortable, or unknown")
+                name, "the field \(field.shortened) is unknown or not marked sortable")
         }
         self.field = field
         isAscending = try reader.bool("ascending") ?? true

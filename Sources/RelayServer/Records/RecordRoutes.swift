@@ -202,7 +202,7 @@ extension RelayRequest {
         }
         guard let text = header("X-Belfry-Device") else { return nil }
         guard let id = DeviceID(rawValue: text) else {
-            throw APIError(.badRequest, "X-Belfry-Device: not \(DeviceID.rule)")
+            throw APIError(.badRequest, "X-Belfry-Device: is not \(DeviceID.rule)")
         }
         return id
     }

@@ -28,12 +28,15 @@ struct RehearsalPlaces: Sendable {
     mutating func enter(_ party: QueryParty, of container: ContainerKey) throws(APIError) {
         let holder = Holder(container: container, party: party)
         guard !users.contains(holder) else {
-            throw Self.refusal("a rehearsal of the user runs already; one runs at a time", 1, 1)
+            throw Self.refusal(
+                "a rehearsal of the user is already running; at most one is allowed at a time", 1, 1
+            )
         }
         guard count < total || ofContainers[container] == nil else {
             throw Self.refusal(
-                "\(count) rehearsals of the relay run already; allowed are \(total) at a time "
-                    + "(queries.rehearsals)", total, count)
+                "\(count) rehearsals are already running on the relay; at most \(total) are "
+                    + "allowed at a time (queries.rehearsals)",
+                total, count)
         }
         count += 1
         ofContainers[container, default: 0] += 1

@@ -88,7 +88,8 @@ struct ZoneFeed {
         let head = try await calls.shadow.zoneHead(of: caller.place)
         guard since.edit < head.prunedEdit else { return }
         throw APIError.tokenExpired(
-            "it is older than what is remembered of deleted zones; begin again without one")
+            "it is older than the deleted zones that the relay still remembers; start again "
+                + "without a syncToken")
     }
 
     /// Returns the end of the pages: the head of the zones when the first page was requested.

@@ -20,7 +20,9 @@ struct ZoneQuestion: Sendable {
         _ shown: RecordJSON
     ) throws {
         guard try body.bool("reverse") != true else {
-            throw body.failure("reverse", "the relay tells changes in their order only")
+            throw body.failure(
+                "reverse",
+                "must be false: the relay returns changes only in the order in which they happened")
         }
         self.zoneID = zoneID
         self.shown = shown
@@ -52,8 +54,8 @@ struct ZoneQuestion: Sendable {
         let known = since > .start ? self.known : memory
         guard since == .start || max(since, known) >= memory else {
             throw APIError.tokenExpired(
-                "it is older than what is remembered of records that have gone; begin again "
-                    + "without one")
+                "it is older than the deleted records that the relay still remembers; start again "
+                    + "without a syncToken")
         }
         let records = changes.page.elements.filter {
             caller.mayRead($0) && types?.contains($0.recordType) != false

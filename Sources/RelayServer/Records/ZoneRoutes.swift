@@ -83,7 +83,7 @@ struct ZoneRoutes: Sendable {
     ) async throws -> RelayAnswer {
         guard caller.place.database == .private else {
             throw APIError(
-                .badRequest, "zones are created and deleted in the private database only")
+                .badRequest, "zones can be created and deleted only in the private database")
         }
         let body = try request.jsonBody()
         // All are parsed before the first is applied, so a refused request changes nothing.
@@ -128,8 +128,7 @@ struct ZoneRoutes: Sendable {
             guard Self.isMade(zoneID) else {
                 throw APIError(
                     .accessDenied,
-                    "only zones of your own, and not the default zone, are "
-                        + "created and deleted")
+                    "you can create and delete only your own zones, and not the default zone")
             }
             switch kind {
             case .create:
@@ -240,7 +239,8 @@ extension RelayRequest {
                 zoneName: name, ownerRecordName: owner.isEmpty ? nil : UserID(rawValue: owner))
         else {
             throw APIError(
-                .badRequest, "continuationMarker: it was not made here; begin without one")
+                .badRequest,
+                "continuationMarker: it is not from an answer of this call; start again without it")
         }
         return zoneID
     }

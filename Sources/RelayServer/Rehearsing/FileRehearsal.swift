@@ -89,7 +89,7 @@ package struct FileRehearsal {
         guard !hasEnded else { return }
         guard taken < Self.mostChanges else {
             throw APIError(
-                .badRequest, "there are more changes than the \(Self.mostChanges) of a file")
+                .badRequest, "a file may have at most \(Self.mostChanges) changes")
         }
         taken += 1
         let logged = LoggedPastChange(

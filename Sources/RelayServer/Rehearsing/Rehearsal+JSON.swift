@@ -94,7 +94,7 @@ extension RehearseService.Answer {
 
     private var sentence: String {
         guard let newest = tally.newest, let oldest = tally.oldest else {
-            return "No change that it might watch was looked at. \(endSentence)"
+            return "No change that it could watch was found. \(endSentence)"
         }
         let counts = tally.counts
         let seen = tally.lookedAt == 1 ? "1 change" : "\(tally.lookedAt) changes"
@@ -138,26 +138,26 @@ extension RehearseService.Answer {
     }
 
     private func pushText(_ pushes: Int) -> String {
-        guard devices > 0 else { return "no push, for the user has no device" }
+        guard devices > 0 else { return "no push, because the user has no device" }
         return "\(pushes == 1 ? "1 push" : "\(pushes) pushes") to "
             + "\(devices == 1 ? "1 device" : "\(devices) devices")"
     }
 
     private var endSentence: String {
         switch end {
-        case .changes: "Nothing earlier was asked for."
-        case .since: "That is the whole span."
+        case .changes: "No earlier changes were requested."
+        case .since: "All changes of the span were checked."
         case .log: "That is the whole log."
         case .file: "That is the whole file."
-        case .retention: "What is earlier is kept no more\(logIsKept)."
+        case .retention: "Earlier changes are no longer kept\(logIsKept)."
         case .entries:
-            "There are earlier changes: one rehearsal looks through "
+            "There are earlier changes: one rehearsal reads at most "
                 + "\(RehearseService.lookedThrough) entries of the log."
-        case .time: "Its time was over before all was looked at."
+        case .time: "The time limit was reached before everything was checked."
         case .steps:
             "Its condition takes more than \(Limits.maximumStepsPerChange) steps on "
                 + (dear.map { "the change at \($0)" } ?? "a change")
-                + ", and would have been disabled by it."
+                + ", which would have disabled the subscription."
         }
     }
 }

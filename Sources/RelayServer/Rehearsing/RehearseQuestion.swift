@@ -46,8 +46,8 @@ struct RehearseQuestion: Sendable {
         guard draft != nil || saved != nil else {
             throw APIError(
                 .badRequest,
-                "subscription: say what is to be rehearsed, by a draft (subscription), or by the "
-                    + "name of a saved one (subscriptionID)")
+                "subscription: give a draft (subscription) or the ID of a saved subscription "
+                    + "(subscriptionID)")
         }
         changes = try body.number("changes", 1...Self.mostChanges) ?? Self.usualChanges
         examples = try body.number("examples", 0...Self.mostExamples) ?? Self.usualExamples
@@ -92,7 +92,7 @@ extension JSONReader {
         guard let moment = Timestamp(iso8601: text) else {
             throw failure(
                 name,
-                "a moment is expected, as \"2026-11-23\" or \"2026-11-23T17:00:00Z\", found "
+                "a moment is expected, such as \"2026-11-23\" or \"2026-11-23T17:00:00Z\", found "
                     + "\"\(text.shortened)\"")
         }
         return moment

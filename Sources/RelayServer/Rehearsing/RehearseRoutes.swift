@@ -109,7 +109,7 @@ private struct RehearsalUpload {
 
     init(_ request: RelayRequest, besides members: [String]) throws(APIError) {
         guard let lines = request.upload else {
-            preconditionFailure("the route of an upload reads its body as it comes")
+            preconditionFailure("the route of an upload must read its body in parts")
         }
         self.lines = lines
         self.members = RehearseQuestion.membersOfUpload + members
@@ -136,7 +136,7 @@ private struct RehearsalUpload {
         } catch {
             let refusal = ErrorMapping(error).apiError
             throw APIError(
-                refusal.code, "the first line, which says what is rehearsed: \(refusal.reason)")
+                refusal.code, "the first line, which describes the rehearsal: \(refusal.reason)")
         }
     }
 }

@@ -132,7 +132,8 @@ struct RehearseService: Sendable {
         guard var begun else {
             throw APIError(
                 .badRequest,
-                "line 1: say what is to be rehearsed, as {\"subscription\": …}; changes follow")
+                "line 1: must describe the rehearsal, such as {\"subscription\": …}; the changes "
+                    + "follow in the next lines")
         }
         return try await begun.concluded()
     }

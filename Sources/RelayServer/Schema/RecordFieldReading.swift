@@ -49,18 +49,19 @@ struct RecordFieldReading {
         guard reader.object.members.count <= Limits.maximumFieldsPerRecord else {
             throw JSONContractError(
                 path: reader.path,
-                reason: "a record has at most \(Limits.maximumFieldsPerRecord) fields")
+                reason: "a record may have at most \(Limits.maximumFieldsPerRecord) fields")
         }
         for member in reader.object.members {
             guard Self.isClientName(member.name) || isSources(member.name) else {
                 throw reader.failure(
                     member.name.shortened,
-                    "not a field name: a letter, then letters, digits and underscores")
+                    "is not a field name, which is a letter followed by letters, digits and "
+                        + "underscores")
             }
             guard !SystemField.isReserved(member.name) else {
                 throw reader.failure(
                     member.name,
-                    "is what the relay itself knows of a record; choose another name")
+                    "is reserved for a system field; choose another name")
             }
             let (stated, raw, type) = try read(member.value, name: member.name, in: reader)
             try stated.checkDepth(path: reader.path(of: member.name))
@@ -132,7 +133,7 @@ struct RecordFieldReading {
         guard let word else { return known }
         guard let read = FieldTypeWord(word) else {
             throw field.failure(
-                "type", "\"\(word.shortened)\" is no type; allowed are \(FieldTypeWord.rule)")
+                "type", "\"\(word.shortened)\" is not a type; allowed are \(FieldTypeWord.rule)")
         }
         let path = field.path(of: "value")
         guard case .stated(let stated) = read else {

@@ -48,8 +48,8 @@ struct SchemaInference {
         guard definition.isKept else {
             throw APIError(
                 .accessDenied,
-                "records of type \(type) are changed in their own database; the schema does not "
-                    + "keep them in the shadow")
+                "clients cannot change records of type \(type): they are in the application's own "
+                    + "database, and the schema does not set shadow for the type")
         }
         let unknown = fields.filter { !$0.value.isNull && definition.fields[$0.key] == nil }
         if environment == .production, let name = unknown.keys.min() {
@@ -63,7 +63,7 @@ struct SchemaInference {
         guard definition.fields.count + unknown.count <= Limits.maximumFieldsPerRecord else {
             throw APIError(
                 .quotaExceeded,
-                "a record type has at most \(Limits.maximumFieldsPerRecord) fields")
+                "a record type may have at most \(Limits.maximumFieldsPerRecord) fields")
         }
         try checkRoom(for: unknown.count)
         learn(definition, unknown, emptyLists)
@@ -75,8 +75,8 @@ struct SchemaInference {
         let most = Limits.maximumLearnedFields
         throw APIError(
             .quotaExceeded,
-            "a container in development learns at most \(most.request) fields from a request, and "
-                + "has at most \(most.container) in all")
+            "a development container can learn at most \(most.request) new fields from one "
+                + "request, and can have at most \(most.container) fields in all")
     }
 
     /// Learns from a change that a source posted.
@@ -108,8 +108,8 @@ struct SchemaInference {
         guard RecordFieldReading.isClientName(type.rawValue) else {
             throw APIError(
                 .badRequest,
-                "recordType: \"\(type.rawValue.shortened)\" is not a letter, then letters, digits "
-                    + "and underscores")
+                "recordType: \"\(type.rawValue.shortened)\" must be a letter followed by letters, "
+                    + "digits and underscores")
         }
         guard count < Limits.maximumRecordTypes else {
             throw APIError(

@@ -23,11 +23,12 @@ enum SchemaText {
                 continue
             }
             guard field.type.element.isOfCloudKit else {
-                comments.append("        // \(quoted(name)) \(field.type): no type of CloudKit's")
+                comments.append("        // \(quoted(name)) \(field.type): not a type of CloudKit")
                 continue
             }
             if field.uses.contains(.indexed) {
-                comments.append("        // \(quoted(name)) is indexed: no word of CloudKit's")
+                comments.append(
+                    "        // \(quoted(name)) is indexed: CloudKit has no word for it")
             }
             let element = (field.isEncrypted ? "ENCRYPTED " : "") + field.type.element.rawValue
             let words =
@@ -49,7 +50,9 @@ enum SchemaText {
     /// the text.
     private static func unwritable(_ name: String) -> String? {
         guard name.utf8.contains(UInt8(ascii: "\"")) else { return nil }
-        return "\(JSONValue.string(name).text): a quotation mark, which no name here has"
+        return
+            "\(JSONValue.string(name).text): has a quotation mark, which this language does not "
+            + "allow in names"
     }
 
     /// Returns a name, in quotation marks if the language would read it as something else.

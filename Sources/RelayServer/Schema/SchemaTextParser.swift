@@ -82,7 +82,7 @@ struct SchemaTextParser {
         guard RecordTypeDefinition.isFieldName(name), type.fields[name] == nil else {
             throw SchemaTextError(
                 line: line,
-                reason: "\"\(name)\" stands there twice, or is not "
+                reason: "\"\(name)\" is defined twice, or is not "
                     + RecordTypeDefinition.fieldNameRule)
         }
         guard type.fields.count < Limits.maximumFieldsPerRecord else {
@@ -182,7 +182,7 @@ struct SchemaTextParser {
 
     private func unexpected(_ what: String) -> SchemaTextError {
         guard let token = rest.first else {
-            return SchemaTextError(line: lastLine, reason: "\(what) is expected, the text ends")
+            return SchemaTextError(line: lastLine, reason: "\(what) is expected, but the text ends")
         }
         return SchemaTextError(
             line: token.line, reason: "\(what) is expected, found \"\(token.text.shortened)\"")

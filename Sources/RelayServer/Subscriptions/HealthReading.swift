@@ -107,7 +107,7 @@ extension SubscriptionHealth {
                     json["says"] = .string(fault.says)
                     json["comparison"] = fault.comparison.map { .object($0) }
                 case .gone(let kept)?:
-                    json["says"] = .string("the change is kept no more\(kept)")
+                    json["says"] = .string("the change is no longer kept\(kept)")
                 case nil: break
                 }
                 return .object(json)
@@ -138,9 +138,10 @@ extension UnreachedFiring.Reason {
     var says: String {
         switch self {
         case .noDevice: "the owner had no device registered"
-        case .origin: "the owner's devices are those that made the change"
+        case .origin: "the change was made on the owner's own devices"
         case .merged:
-            "the push shows nothing, and one of another subscription went to the same devices"
+            "the push shows nothing to the user, and a push of another subscription already went "
+                + "to the same devices"
         }
     }
 }

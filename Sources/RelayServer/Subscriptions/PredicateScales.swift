@@ -136,10 +136,10 @@ struct PredicateScales: Sendable {
             let type = subscription.recordType
             try check(
                 growth + costs.comparisonsPerChange(of: type, by: subscription.owner),
-                limits.perUser, path, "what one user is saving", "limits.userCost")
+                limits.perUser, path, "the predicates that one user is saving", "limits.userCost")
             try check(
                 growth + costs.comparisonsPerChange(of: type), limits.perRecordType, path,
-                "all that is being saved for a record type", "limits.recordTypeCost")
+                "all predicates that are being saved for a record type", "limits.recordTypeCost")
         }
         let bytes = underWay.memoryGrowth(by: entry, in: container)
         if bytes > 0, let costs = underWay.costs(of: container) {
@@ -159,7 +159,7 @@ struct PredicateScales: Sendable {
         // conditions verified under it. Equal conditions do not add to the crowd.
         try check(
             Double(cost.crowd + 1), limits.perRecordType, path,
-            "the predicates that ask for the same value", "limits.recordTypeCost")
+            "the predicates that compare with the same value", "limits.recordTypeCost")
         // Saved conditions and those of connected clients share the same limits.
         let ledgers = ledgers(of: subscription)
         let type = subscription.recordType
@@ -208,7 +208,7 @@ struct PredicateScales: Sendable {
             throw APIError(
                 .badRequest,
                 "\(path.isEmpty ? "query" : "\(path).query"): with it, \(whose) would take "
-                    + "\((bytes >> 20) + 1) MiB of memory; allowed are \(megabytes) "
+                    + "\((bytes >> 20) + 1) MiB of memory; at most \(megabytes) are allowed "
                     + "(limits.conditionMegabytes\(name)). Long lists, and comparisons that ignore "
                     + "case or calculate, take the most memory")
         }
@@ -222,8 +222,8 @@ struct PredicateScales: Sendable {
         throw APIError(
             .badRequest,
             "\(place): the predicate does not require a value that few records have: with it, "
-                + "\(whose) would cost every change \(Int(cost.rounded(.up))) comparisons; "
-                + "allowed are \(limit) (\(name)). Compare a field with a value too, as in "
+                + "\(whose) would cost every change \(Int(cost.rounded(.up))) comparisons; at most "
+                + "\(limit) are allowed (\(name)). Also compare a field with a value, as in "
                 + "\"artist = 'x' AND …\"")
     }
 }

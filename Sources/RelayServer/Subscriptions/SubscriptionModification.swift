@@ -183,7 +183,8 @@ struct SubscriptionOperationReading {
         throw APIError(
             .badRequest,
             "\(path): must be less than the container's expirationSeconds (\(lifetime)), unless "
-                + "notificationInfo has its own: what is told together would have expired")
+                + "notificationInfo has its own: otherwise the digest would expire before it is "
+                + "sent")
     }
 
     /// Refuses system fields: each update changes some of them, and none changes the others;
@@ -193,9 +194,9 @@ struct SubscriptionOperationReading {
         guard let index = keys.firstIndex(where: { SystemField(named: $0) != nil }) else { return }
         throw APIError(
             .badRequest,
-            "\(path)[\(index)]: \"\(keys[index])\" is what the relay knows of a "
-                + "record, not a field of it; every update changes when and by whom a record was "
-                + "modified, and none its name or its creation")
+            "\(path)[\(index)]: \"\(keys[index])\" is a system field, not a field of the record; "
+                + "every update changes when and by whom a record was modified, and none changes "
+                + "its name or its creation")
     }
 
     /// Returns the dictionary, completed with the types of filters that the client left to the
@@ -218,7 +219,7 @@ struct SubscriptionOperationReading {
         where WildcardPattern(pattern).matches(type) {
             throw APIError(
                 .accessDenied,
-                "\(place)the record type \"\(type.shortened)\" takes no subscriptions "
+                "\(place)the record type \"\(type.shortened)\" does not allow subscriptions "
                     + "(denied by \"\(pattern)\")")
         }
         // In production only promoted types are known, as in CloudKit; a container without a schema
@@ -270,9 +271,9 @@ struct SubscriptionOperationReading {
             let words = needed.operations.map { "\"\($0.rawValue)\"" }.joined(separator: " or ")
             throw PredicateError(
                 .check,
-                "`\(name)` of such a change is never known: the relay "
+                "`\(name)` is never known for these changes: the relay "
                     + (schema.recordTypes[type] == nil
-                        ? "does not know the type \(type) yet, and keeps no records of it"
+                        ? "does not know the type \(type) yet and keeps no records of it"
                         : "does not keep records of type \(type)"),
                 found: name,
                 expected: "\(words) in firesOn, or a record type that the schema keeps")

@@ -333,7 +333,8 @@ extension RelayRequest {
             let id = SubscriptionID(rawValue: name)
         else {
             throw APIError(
-                .badRequest, "continuationMarker: it was not made here; begin without one")
+                .badRequest,
+                "continuationMarker: it is not from an answer of this call; start again without it")
         }
         return id
     }

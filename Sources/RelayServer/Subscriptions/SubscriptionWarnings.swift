@@ -216,8 +216,9 @@ struct SubscriptionWarnings {
             PredicateWarning(
                 .noBeforeImage,
                 "firesWhen \"\(subscription.firesWhen.rawValue)\" does not fire: \(reason)",
-                hint: "let the relay keep the records of the type (belfry schema keep \(type)), or "
-                    + "have the source send the row as it was before")
+                hint:
+                    "let the relay keep the records of the type (belfry schema keep \(type)), or "
+                    + "let the source send the row before the change too")
         ]
     }
 }
@@ -287,7 +288,7 @@ struct SubscriptionKnowledge: Sendable {
             return saved.map { $0.map(known.warnings) ?? [] }
         } catch {
             logger.warning(
-                "could not look for doubtful conditions", metadata: ["reason": "\(error)"])
+                "could not check for doubtful conditions", metadata: ["reason": "\(error)"])
             return []
         }
     }

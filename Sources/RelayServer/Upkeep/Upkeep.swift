@@ -210,7 +210,7 @@ struct Upkeep: Sendable {
         let accounts = try await store.accounts()
         for account in accounts where account.difference != 0 {
             logger.critical(
-                "deliveries are not accounted for",
+                "the delivery accounts do not balance",
                 metadata: [
                     "container": "\(account.container)", "owed": .stringConvertible(account.owed),
                     "difference": .stringConvertible(account.difference),
@@ -243,7 +243,8 @@ struct Upkeep: Sendable {
             (.memory, memory, settings.memoryBytes, "bytes of memory are used"),
             (
                 .wal, footprint.walBytes, settings.walBytes,
-                "bytes of write-ahead log are kept for somebody who reads for long"
+                "bytes of write-ahead log are kept, because something reads the store for a long "
+                    + "time"
             ),
         ]
         var reached: [IntakeBound: String] = [:]
@@ -265,7 +266,8 @@ struct Upkeep: Sendable {
     private func tellOfUnkept(_ count: Int) {
         guard count > 0 else { return }
         logger.warning(
-            "records of changes were not kept: their container has as many as its quota allows",
+            "did not keep the records of some changes: their container has reached its quota of "
+                + "records",
             metadata: ["changes": .stringConvertible(count)])
     }
 
@@ -286,7 +288,7 @@ struct Upkeep: Sendable {
             let amounts = [container.retries, container.rangeSubscriptions]
             for (rule, amount) in zip(rules, amounts) where rule.isUsedUp(by: amount) {
                 shares[container.container, default: [:]][rule.bound] =
-                    "\(amount) of \(rule.amount) that wait are the container's"
+                    "\(amount) of \(rule.amount) that wait belong to this container"
             }
         }
         tell(shares)
@@ -297,7 +299,7 @@ struct Upkeep: Sendable {
         let before = store.gate.shares
         for (container, bounds) in shares where before[container] == nil {
             logger.warning(
-                "changes of a container are refused, so that others have room",
+                "refusing changes of a container to leave room for others",
                 metadata: [
                     "container": "\(container)",
                     "bounds": "\(bounds.keys.map(\.rawValue).sorted().joined(separator: ", "))",
@@ -309,7 +311,7 @@ struct Upkeep: Sendable {
     private func tellOfRows(_ rows: [UnreadableRow]) {
         for row in rows {
             logger.critical(
-                "a row cannot be read, and is set aside",
+                "set aside a row that cannot be read",
                 metadata: [
                     "table": "\(row.table)", "key": "\(row.key)", "reason": "\(row.reason)",
                 ])
@@ -321,12 +323,12 @@ struct Upkeep: Sendable {
         let before = store.gate.reached
         for (bound, reason) in reached where before[bound] == nil {
             logger.warning(
-                "changes are refused until a bound is kept again",
+                "refusing changes: a bound is exceeded",
                 metadata: ["bound": "\(bound.rawValue)", "reason": "\(reason)"])
         }
         for bound in before.keys where reached[bound] == nil {
             logger.info(
-                "changes are taken again", metadata: ["bound": "\(bound.rawValue)"])
+                "accepting changes again", metadata: ["bound": "\(bound.rawValue)"])
         }
     }
 }

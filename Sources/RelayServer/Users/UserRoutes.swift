@@ -90,7 +90,8 @@ struct UserRoutes: Sendable {
                 identity["lookupInfo"] = object
                 return .object(identity)
             }
-            let error = APIError(.notFound, "the relay knows users by their record names only")
+            let error = APIError(
+                .notFound, "the relay can look up users only by their record names")
             return error.entry("lookupInfo", object, uuid: request.uuid)
         }
         return RelayAnswer(json: ["users": .array(entries)])
