@@ -165,7 +165,7 @@ struct ServerConditionTests {
         ("BEGIN; INSERT INTO t VALUES (1)", "COMMIT", "role postgres, psql"),
         (
             "BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'left'", "COMMIT PREPARED 'left'",
-            "(prepared as left)"
+            "(prepared transaction left)"
         ),
     ])
     func `a transaction that the making of a slot waits for is named`(

@@ -22,7 +22,7 @@ extension Catalogue {
             AND relation = 'belfry.outbox'::regclass LIMIT 1
             """, ["{\(writers.sorted().map { "\"\($0)\"" }.joined(separator: ","))}"])
         // A transaction that was prepared for two-phase commit has no process.
-        return try rows.first?.text(0).map { try holder($0) } ?? "a prepared one"
+        return try rows.first?.text(0).map { try holder($0) } ?? "a prepared transaction"
     }
 
     /// Returns the highest number in the outbox; `nil` if it is empty.

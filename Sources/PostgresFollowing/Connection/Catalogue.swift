@@ -98,7 +98,7 @@ final class Catalogue: @unchecked Sendable {
         guard holder == "0" else { return try self.holder(holder) }
         let prepared = try connection.query(
             "SELECT gid FROM pg_prepared_xacts ORDER BY prepared LIMIT 1")
-        return "prepared" + (prepared.first?.text(0).map { " as \($0.prefix(64))" } ?? "")
+        return "prepared transaction" + (prepared.first?.text(0).map { " \($0.prefix(64))" } ?? "")
     }
 
     // MARK: Publications

@@ -112,11 +112,11 @@ package enum FollowProblem: Error, Sendable, Hashable {
         switch self {
         case .badURL(let reason): "The URL of the database cannot be used: \(reason)."
         case .unreachable(let reason) where PostgresError(state: "", message: reason).isOfReader:
-            "The server is read-only (\(reason)): name the primary, or all hosts of the cluster; "
-                + "it is tried again."
+            "The server is read-only (\(reason)): name the primary, or all hosts of the cluster. "
+                + "Belfry keeps trying."
         case .unreachable(let reason):
             "PostgreSQL cannot be reached (\(reason)): "
-                + "\(PostgresError(state: "", message: reason).whatToCheck); it is tried again."
+                + "\(PostgresError(state: "", message: reason).whatToCheck). Belfry keeps trying."
         case .untrusted(let reason) where PostgresError(state: "", message: reason).speaksNoTLS:
             "The server does not speak TLS (\(reason)): set ssl = on there, with a certificate, "
                 + "or, on a network that nobody else uses, set sslmode=disable in the URL."
@@ -136,11 +136,11 @@ package enum FollowProblem: Error, Sendable, Hashable {
             "wal_level is \(level): set wal_level = logical in postgresql.conf and restart the "
                 + "server."
         case .noReplicationRight(let role):
-            "The role \(role) may not replicate: ALTER ROLE \(role.shownName) REPLICATION (on "
-                + "managed servers, grant the role that replicates)."
+            "The role \(role) may not replicate: ALTER ROLE \(role.shownName) REPLICATION (on a "
+                + "managed server, grant it the provider's role for replication)."
         case .notPermitted(let reason):
-            "The role lacks a right (\(reason)): grant it what docs/postgresql.md lists, or run "
-                + "what --print-sql shows, as the owner of the tables."
+            "The role lacks a privilege (\(reason)): grant it what docs/postgresql.md lists, or "
+                + "run what --print-sql shows, as the owner of the tables."
         case .publicationMissing(let name):
             "There is no publication \(name): CREATE PUBLICATION \(name.shownName) FOR TABLE …, or "
                 + "use --make with --tables."
@@ -149,24 +149,24 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "TABLE …."
         case .publicationLost(let reason):
             "The server cannot report what was changed while the publication did not exist "
-                + "(\(reason)): make the publication, drop the slot with SELECT "
+                + "(\(reason)): create the publication, drop the slot with SELECT "
                 + "pg_drop_replication_slot(…), then use --make to begin again with a snapshot."
         case .tableMissing(let tables):
             "The database does not have these tables (\(tables)): name existing ones, with their "
                 + "schema, each with a --tables of its own."
         case .identityMissing(let tables):
-            "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
-                + "of tables without a primary key, or whose key is DEFERRABLE (\(tables)): ALTER "
-                + "TABLE … REPLICA IDENTITY FULL, or name other tables with --tables."
+            "The publication was not created, because PostgreSQL would refuse each UPDATE and "
+                + "DELETE of tables without a primary key, or whose key is DEFERRABLE (\(tables)): "
+                + "ALTER TABLE … REPLICA IDENTITY FULL, or name other tables with --tables."
         case .identityVirtual(let tables):
-            "The publication is not made, because PostgreSQL would refuse each UPDATE and DELETE "
-                + "of tables with REPLICA IDENTITY FULL and virtual generated columns, which no "
-                + "publication contains (\(tables)): ALTER TABLE … REPLICA IDENTITY DEFAULT, make "
+            "The publication was not created, because PostgreSQL would refuse each UPDATE and "
+                + "DELETE of tables with REPLICA IDENTITY FULL and virtual generated columns, "
+                + "which no publication contains (\(tables)): ALTER TABLE … REPLICA IDENTITY DEFAULT, make "
                 + "the columns STORED, or name other tables with --tables."
         case .tablesNotPublished(let publication, let tables):
             "The publication \(publication) exists, but lacks some of the named tables "
                 + "(\(tables)): ALTER PUBLICATION \(publication.shownName) ADD TABLE …, or name "
-                + "another publication, which is then made."
+                + "a publication that does not exist yet, which --make creates."
         case .slotMissing(let name):
             "The server has no slot \(name), so changes since it was lost cannot be reported: use "
                 + "--make to begin again with a snapshot."
@@ -175,57 +175,59 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "idle_replication_slot_timeout): SELECT pg_drop_replication_slot('\(name)'), "
                 + "then use --make to begin again with a snapshot."
         case .slotMoved(let reason):
-            "Another follower used the slot meanwhile, or the slot was made again (\(reason)): "
-                + "what was changed in between is missing here. Drop it with SELECT "
+            "Another follower used the slot meanwhile, or the slot was dropped and created again "
+                + "(\(reason)): what was changed in between is missing here. Drop it with SELECT "
                 + "pg_drop_replication_slot(…) and use --make to begin again with a snapshot; or "
                 + "save the source as it is, or start the follower again, to go on without those "
                 + "changes."
         case .slotTaken(let reason):
-            "Another follower uses this slot (\(reason)): end it, or name another slot; it is "
-                + "tried again."
+            "Another follower uses this slot (\(reason)): end it, or name another slot. Belfry "
+                + "keeps trying."
         case .slotOfOtherKind(let reason):
             "The slot cannot be followed (\(reason)): name another slot."
         case .serverFull(let reason):
-            "The server has no room (\(reason)): raise max_replication_slots, max_wal_senders or "
-                + "max_connections; it is tried again."
+            "The server has no free replication slot, WAL sender or connection (\(reason)): raise "
+                + "max_replication_slots, max_wal_senders or max_connections. Belfry keeps trying."
         case .serverRefused(let reason):
-            "PostgreSQL refuses (\(reason)): see the server's log; it is tried again."
+            "PostgreSQL reports an error (\(reason)): see the server's log. Belfry keeps trying."
         case .rowRefused(let reason):
-            "PostgreSQL cannot hand over a row (\(reason)): correct the row, or the publication's "
-                + "condition if that fails at it. What the log already contains stays as it is: "
-                + "drop the slot with SELECT pg_drop_replication_slot(…), or delete the row of "
-                + "belfry.outbox; after a slot was dropped, use --make to begin again with a "
-                + "snapshot."
+            "PostgreSQL cannot send a row (\(reason)): correct the row, or the publication's WHERE "
+                + "condition if that fails for it. That does not help for a change that is "
+                + "already in the log: then drop the slot with SELECT "
+                + "pg_drop_replication_slot(…) and use --make to begin again with a snapshot; "
+                + "with an outbox, delete the row from belfry.outbox."
         case .outboxMissing:
             "The database has no outbox: use --make with --tables, or run what --print-sql shows."
         case .outboxEmpty:
             "No table has the outbox's triggers: use --make with --tables, or run what --print-sql "
                 + "shows."
         case .outboxTaken(let holder):
-            "Another follower uses this outbox, or holds its lock (\(holder)): end it; it is tried "
-                + "again."
+            "Another client uses this outbox, or holds its lock (\(holder)): end it. Belfry keeps "
+                + "trying."
         case .otherServer(let expected, let found):
             "The server is another cluster (\(found); it was \(expected)): if it is the same "
                 + "database, upgraded with its slot by pg_upgrade, save the source as it is, or "
                 + "start the follower again, to go on; otherwise name its slot and begin with a "
                 + "source of another name, because positions start again."
         case .serverWentBack(let reason):
-            "The server was put back to an earlier state (\(reason)), so its changes look older "
-                + "than what the relay has: begin with a slot and a source of other names."
+            "The server was restored to an earlier state (\(reason)), so its changes look older "
+                + "than those that the relay has: follow it with a slot and a source of other "
+                + "names."
         case .storeRestored(let reason):
-            "The store was restored, and what was followed after the copy may be missing "
-                + "(\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or the "
+            "The relay's store was restored from a copy, and changes since that copy may be "
+                + "missing (\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or the "
                 + "outbox with --drop, and save the source with --make to begin again with a "
-                + "snapshot; or save it as it is to go on without what is missing."
+                + "snapshot; or save the source as it is to go on without the missing changes."
         case .brokenStream(let reason):
-            "What the server sends cannot be read (\(reason)): it is tried again; please report "
-                + "it. To go on without it, drop the slot with SELECT pg_drop_replication_slot(…), "
-                + "or the outbox with --drop, then use --make to begin again with a snapshot."
+            "What the server sends cannot be read (\(reason)): please report this. Belfry keeps "
+                + "trying. To go on without it, drop the slot with SELECT "
+                + "pg_drop_replication_slot(…), or the outbox with --drop, then use --make to "
+                + "begin again with a snapshot."
         case .relayUnreachable(let reason):
-            "The relay cannot take changes (\(reason)): they wait in PostgreSQL, and it is tried "
-                + "again."
+            "The relay cannot take changes (\(reason)): they wait in PostgreSQL, and Belfry keeps "
+                + "trying."
         case .relayRefuses(let reason):
-            "The relay refuses changes (\(reason)): correct the source; they wait in PostgreSQL."
+            "The relay refuses changes (\(reason)): correct the source. They wait in PostgreSQL."
         }
     }
 }

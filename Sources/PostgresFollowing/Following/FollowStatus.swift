@@ -67,8 +67,8 @@ extension FollowStatus {
     /// The warning about rows that were too long; `nil` if there were none.
     private var tooLong: String? {
         guard rowsTooLong > 0 else { return nil }
-        return "Rows were too long for the relay or a proxy before it (\(rowsTooLong) so far, the "
-            + "last one \(lastTooLong ?? "")): they are parked, or were taken without their long "
+        return "Rows were too long for the relay or a proxy in front of it (\(rowsTooLong) so far, "
+            + "the last one \(lastTooLong ?? "")): they were parked, or taken without their long "
             + "values. Raise the source's maximumBodyBytes and the proxy's limit; then UPDATE … "
             + "SET id = id reports the row again."
     }
@@ -76,8 +76,8 @@ extension FollowStatus {
     private var otherConcern: String? {
         guard rowsOlder > 0 else { return warning ?? putBack }
         return "Rows fired nothing, because the relay has newer versions of them (\(rowsOlder) so "
-            + "far): the server was put back to an earlier state, or is another one, or an outbox "
-            + "was read before; follow it with a source of another name."
+            + "far): the server was restored to an earlier state, or is another server, or its "
+            + "outbox was read before. Follow it with a source of another name."
     }
 
     /// The warning about tables that were not followed for a while, whose missing changes would go
@@ -139,7 +139,7 @@ extension FollowStatus {
         switch state {
         case .connecting: warning ?? "Connecting."
         case .takingSnapshot(let table, let rows):
-            "Reading the rows as they are: \(table), \(Counted.text(rows, "row")) so far."
+            "Reading the snapshot of the rows: \(table), \(Counted.text(rows, "row")) so far."
                 + (concern.map { " \($0)" } ?? "")
         case .following:
             concern

@@ -120,7 +120,7 @@ final class OutboxOpening: RowOrigin, @unchecked Sendable {
             AND objsubid = 2 AND granted LIMIT 1
             """)
         let holder = try holders.first?.text(0).map { try catalogue.holder($0) }
-        throw FollowProblem.outboxTaken(holder ?? "which has just released it")
+        throw FollowProblem.outboxTaken(holder ?? "it has just been released")
     }
 
     private static func state(_ connection: PostgresConnection) throws -> OutboxState {

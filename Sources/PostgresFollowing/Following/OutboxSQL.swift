@@ -63,8 +63,8 @@ package struct OutboxSQL: Sendable {
     /// The SQL that an administrator runs once, for display.
     package var text: String {
         (role.map { Self.roleText($0) } ?? "") + """
-            -- By the owner of the tables. Each trigger waits for transactions that write to its
-            -- table, and holds others up meanwhile: so not for long.
+            -- Run this as the owner of the tables. Creating a trigger waits for transactions that
+            -- write to its table, and new ones wait behind it, so the wait is limited.
             SET lock_timeout = '5s';
             \(makes.map { $0 + ";" }.joined(separator: "\n\n"))
             """
@@ -72,7 +72,7 @@ package struct OutboxSQL: Sendable {
 
     private static func roleText(_ role: String) -> String {
         """
-        -- The role that follows; set its password with \\password \(role).
+        -- The role that Belfry connects as; set its password with \\password \(role).
         DO $$ BEGIN
             IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = \(role.quotedText)) THEN
                 CREATE ROLE \(role.quotedName) LOGIN;

@@ -23,11 +23,11 @@ package struct PreparingSQL {
             ? "-- ALTER TABLE public.orders REPLICA IDENTITY FULL;"
             : named.map { "ALTER TABLE \($0) REPLICA IDENTITY FULL;" }.joined(separator: "\n")
         return """
-            -- In postgresql.conf, and then a restart of the server:
+            -- In postgresql.conf; then restart the server:
             --   wal_level = logical
-            --   max_slot_wal_keep_size = 10GB   -- a relay that is away cannot fill the disk
+            --   max_slot_wal_keep_size = 10GB   -- so that a stopped relay cannot fill the disk
 
-            -- The role that follows; set its password with \\password belfry.
+            -- The role that Belfry connects as; set its password with \\password belfry.
             DO $$ BEGIN
                 IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'belfry') THEN
                     ALTER ROLE belfry LOGIN REPLICATION;
@@ -35,21 +35,23 @@ package struct PreparingSQL {
                     CREATE ROLE belfry LOGIN REPLICATION;
                 END IF;
             END $$;
-            -- The rows as they are, for the snapshot.
+            -- The right to read the tables, for the snapshot.
             \(rights)
 
-            -- Rows before a change in full; without it the relay knows those that it keeps.
+            -- Sends all columns of a row as it was before a change. Without this, the relay knows
+            -- the former values only of records that it keeps.
             \(identities)
-            -- Rows of partitions are logged as these say: ALTER them too. PostgreSQL refuses UPDATE
-            -- and DELETE of a published table with neither a primary key nor this, and PostgreSQL
-            -- 18 of one with this and virtual generated columns: not of such a table.
+            -- Each partition has a setting of its own: ALTER the partitions too. PostgreSQL refuses
+            -- UPDATE and DELETE of a published table that has neither a primary key nor this
+            -- setting. PostgreSQL 18 also refuses them if a table has this setting and virtual
+            -- generated columns: do not set it there.
 
-            -- By the owner of the tables; for all tables, by a superuser.
+            -- Run this as the owner of the tables; for all tables, as a superuser.
             \(making);
-            -- The slot is made by `belfry follow postgres --make`, which begins with the rows as
-            -- they are. To begin without them:
+            -- `belfry follow postgres --make` creates the slot, and begins with a snapshot of the
+            -- rows. To begin without a snapshot:
             -- SELECT pg_create_logical_replication_slot(\(slot.quotedText), 'pgoutput');
-            -- From PostgreSQL 17 on with failover => true, so that standbys can keep a copy of it.
+            -- From PostgreSQL 17 on, add failover => true, so that standbys can keep a copy of it.
             """
     }
 }

@@ -94,8 +94,9 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
             guard let slot = try catalogue.slot(settings.slot) else { return nil }
             if slot.keeping == "lost" { throw FollowProblem.slotLost(settings.slot) }
             guard slot.plugin == "pgoutput" else {
-                throw FollowProblem.slotOfOtherKind(
-                    "\(settings.slot) has the plugin \(slot.plugin ?? "of physical replication")")
+                let kind =
+                    slot.plugin.map { "has the plugin \($0)" } ?? "is for physical replication"
+                throw FollowProblem.slotOfOtherKind("\(settings.slot) \(kind)")
             }
             guard slot.database == catalogue.connection.database else {
                 throw FollowProblem.slotOfOtherKind(
@@ -176,8 +177,7 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
         guard own > .zero, confirmed > own else { return }
         throw FollowProblem.slotMoved(
             "\(settings.slot) is confirmed up to \(confirmed), but this follower confirmed only up "
-                + "to \(own)"
-        )
+                + "to \(own)")
     }
 
     // MARK: Making a slot
@@ -267,8 +267,8 @@ final class SlotOpening: RowOrigin, @unchecked Sendable {
     private static let lookPause = Duration.seconds(3)
 
     private static func heldUp(by holder: String) -> String {
-        "PostgreSQL makes the slot when the transactions that were open, in any database of the "
-            + "server, have ended: one is still open (\(holder)); end it."
+        "PostgreSQL creates the slot when the transactions that were open, in any database of "
+            + "the server, have ended: one is still open (\(holder)); end it."
     }
 
     /// Makes the slot permanent, once the relay has the snapshot.
