@@ -7,7 +7,7 @@ import Testing
         String(repeating: "\u{323}\u{301}", count: count / 2)
     }
 
-    @Test func `runs of marks that no language has are told`() {
+    @Test func `endless runs of combining marks are detected`() {
         #expect(Limits.maximumMarksInARow == 64)
         #expect(!"".hasEndlessMarks)
         #expect(!String(repeating: "é", count: 1000).hasEndlessMarks)
@@ -22,7 +22,9 @@ import Testing
     }
 
     @Test(arguments: ["", "\"a\": 1, ", "\"a\": [{\"b\": "])
-    func `what comes in has none, as a name or as a text, however it is written`(before: String) {
+    func `parsed JSON with an endless run of marks is refused, in names and in texts`(
+        before: String
+    ) {
         let after = before.hasSuffix(": ") ? "}]" : ""
         let escaped = String(repeating: "\\u0323\\u0301", count: 33)
         for text in [Self.marks(66), escaped] {

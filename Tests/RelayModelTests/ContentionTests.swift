@@ -12,7 +12,7 @@ import Testing
     private let b = Self.container("b")
     private let c = Self.container("c")
 
-    @Test func `whoever is alone is not contended by anybody`() {
+    @Test func `a container that is alone is not contended`() {
         var contention = Contention()
         #expect(!contention.isContended(at: .zero))
         #expect(!contention.isContended(by: a, at: .zero))
@@ -22,7 +22,7 @@ import Testing
         #expect(contention.isContended(by: b, at: .seconds(10)))
     }
 
-    @Test func `a container counts for a minute after it was there`() {
+    @Test func `a container counts for a minute after its last change`() {
         var contention = Contention()
         contention.note(a, at: .zero)
         contention.note(b, at: .seconds(30))
@@ -34,7 +34,7 @@ import Testing
         #expect(!contention.isContended(by: a, at: .seconds(91)))
     }
 
-    @Test func `however many there are, the newest two tell`() {
+    @Test func `the newest two containers decide, however many there are`() {
         var contention = Contention()
         for (second, one) in [a, b, c, a, a, c].enumerated() {
             contention.note(one, at: .seconds(second))

@@ -27,7 +27,7 @@ import Testing
         "2023-11-14T22:13:20+1", "2023-11-14T22:13:20Zx", "infinity", "-2023-11-14",
         "２０２３-11-14", " 2023-11-14",
     ])
-    func `what is no date is none`(text: String) {
+    func `a text that is not a date gives nil`(text: String) {
         #expect(Timestamp(iso8601: text) == nil)
     }
 
@@ -38,7 +38,8 @@ import Testing
         ("2018-09-01t10:31:02z", 1_535_797_862, 0), ("2018-09-01T18:31:02+08", 1_535_797_862, 0),
         ("2018-09-01T10:31:60Z", 1_535_797_920, 0),
     ])
-    func `a date may be asked to be whole`(text: String, seconds: Int64, nanos: Int32) {
+    func `a complete date is read where one is required`(text: String, seconds: Int64, nanos: Int32)
+    {
         let moment = Timestamp(iso8601: text, with: [.seconds, .offset])
         #expect(moment == Timestamp(seconds: seconds, nanoseconds: nanos))
     }
@@ -48,7 +49,7 @@ import Testing
         "2018-09-01T18:31+08:00", "2018-09-01T18:31:02+0:8", "2018-09-01T18:31:02+08:",
         "2018-09-01T18:31:02.1234567890Z",
     ])
-    func `a date that is not whole is none, where it must be`(text: String) {
+    func `an incomplete date is refused where a complete one is required`(text: String) {
         #expect(Timestamp(iso8601: text, with: [.seconds, .offset]) == nil)
     }
 
@@ -65,7 +66,7 @@ import Testing
             (253_402_300_800, "+10000-01-01T00:00:00Z"), (-62_135_596_800, "0001-01-01T00:00:00Z"),
             (-62_135_596_801, "0000-12-31T23:59:59Z"), (-62_167_219_201, "-0001-12-31T23:59:59Z"),
         ] as [(Int64, String)])
-    func `moments read as ISO 8601`(seconds: Int64, text: String) {
+    func `moments are written as ISO 8601`(seconds: Int64, text: String) {
         #expect(Timestamp(seconds: seconds).iso8601Seconds == text)
         // Fractions of a second are truncated, not rounded.
         let late = Timestamp(seconds: seconds, nanoseconds: 999_999_999)
@@ -74,13 +75,13 @@ import Testing
         #expect(Timestamp(seconds: seconds, nanoseconds: 7_999_999).iso8601.hasSuffix(".007Z"))
     }
 
-    @Test func `the ends of time are dates too`() {
+    @Test func `the first and last moments are dates too`() {
         #expect(Timestamp.earliest.iso8601Seconds == "-292277022657-01-27T08:29:52Z")
         #expect(Timestamp.latest.iso8601Seconds == "+292277026596-12-04T15:30:07Z")
     }
 
     /// Converts each day of some five thousand years to a date and back.
-    @Test func `days and dates go both ways`() {
+    @Test func `days convert to dates and back`() {
         var last = CivilDate(daysSince1970: -900_000)
         for days in Int64(-899_999)...900_000 {
             let date = CivilDate(daysSince1970: days)
@@ -96,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a day beyond its month counts on`() {
+    @Test func `a day after the end of its month counts on`() {
         let beyond = CivilDate(year: 2023, month: 2, day: 31)
         #expect(!beyond.isInCalendar)
         #expect(beyond.daysSince1970 == CivilDate(year: 2023, month: 3, day: 3).daysSince1970)

@@ -33,7 +33,7 @@ import Testing
             (.boolean, true, .bool(true)), (.boolean, 0, .bool(false)),
             (.objectID, "000102030405060708090a0b", .objectID(Array(0..<12))),
         ] as [(Element, JSONValue, FieldValue?)])
-    func `a value of each type is read, whoever reads it`(
+    func `a value of each type is read for every purpose`(
         type: Element, json: JSONValue, value: FieldValue?
     ) throws {
         for purpose in [FieldDictionary.Purpose.kept, .compared] {
@@ -56,7 +56,7 @@ import Testing
             (.location, ["lat": 1, "lng": 2]), (.location, "1,2"), (.boolean, "true"),
             (.objectID, "00"), (.uuid, "x"),
         ] as [(Element, JSONValue)])
-    func `what does not fit its type is refused in the service's words`(
+    func `a value that does not fit its type is refused in the service's words`(
         type: Element, json: JSONValue
     ) {
         for purpose in [FieldDictionary.Purpose.kept, .compared] {
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `without a type the JSON decides, also within lists`() throws {
+    @Test func `a value without a type gets its kind from the JSON, also within lists`() throws {
         for purpose in [FieldDictionary.Purpose.kept, .compared] {
             let json: JSONValue = [
                 true, 7, .number(1.5), "x", .null, ["recordName": "a"],
@@ -86,7 +86,7 @@ import Testing
 
     // MARK: What records and conditions have apart
 
-    @Test func `moments of records lie in four digits of years, those of conditions anywhere`()
+    @Test func `dates of records have four-digit years, and those of conditions have any`()
         throws
     {
         let type = SchemaFieldType(.timestamp)
@@ -110,7 +110,7 @@ import Testing
             ["$ref": .string("orders"), "$id": .integer(7)], ["$x": .map(["$y": .bool(true)])],
             ["a": .list([.map(["$date": .string("x")])])], ["a": .timestamp(.init(seconds: 1))],
         ] as [RecordFields])
-    func `a dictionary in a text is one, whatever its members are called`(
+    func `a dictionary in a text is read as one, whatever its members are called`(
         members: RecordFields
     ) throws {
         let answered = JSONValue.object(FieldValue.notation(fields: members)).text
@@ -122,7 +122,7 @@ import Testing
         #expect(written == .map(members))
     }
 
-    @Test func `an object that says nothing else is a dictionary of a record, and no constant`()
+    @Test func `an untyped object is a dictionary in records, and refused in conditions`()
         throws
     {
         let object: JSONValue = ["a": ["b": 1]]
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test
-    func `the zone of a reference is read strictly of records, as it was saved of conditions`()
+    func `a reference's zone is read strictly in records, and leniently in conditions`()
         throws
     {
         let type = SchemaFieldType(.reference)

@@ -27,7 +27,7 @@ import Testing
     /// Forty letters in two spellings each make a million million names.
     ///
     /// They must not all have one hash in a dictionary.
-    @Test func `spellings of one name have hashes of their own`() throws {
+    @Test func `spellings of one name have different hashes`() throws {
         func hash(_ value: some Hashable) -> Int {
             var hasher = Hasher()
             hasher.combine(value)
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `a reader is named by bytes`() throws {
+    @Test func `readers are compared by bytes`() throws {
         let composed = try #require(UserID(rawValue: "Ren\u{E9}e"))
         let decomposed = try #require(UserID(rawValue: "Rene\u{301}e"))
         #expect(RecordChange.names(composed, in: ["b", composed.rawValue]))
@@ -61,7 +61,7 @@ import Testing
         #expect(!RecordChange.isSame(["a"], as: ["a", "b"]))
     }
 
-    @Test func `names are as long as their limit allows`() {
+    @Test func `names have at most their maximum length`() {
         #expect(RecordName(rawValue: "") == nil)
         #expect(RecordName(rawValue: texts(1)) != nil)
         #expect(RecordName(rawValue: texts(1024)) != nil)
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: ["a\nb", "\u{0}", "a\u{7F}", "\u{1B}[31m", "\t"])
-    func `control characters are in no name`(text: String) {
+    func `control characters are refused in names`(text: String) {
         #expect(RecordName(rawValue: text) == nil)
         #expect(RecordType(rawValue: text) == nil)
         #expect(UserID(rawValue: text) == nil)
@@ -92,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: ["a b", "é", "-a", ".a", "_a", "a/b", "a\u{0}", ""])
-    func `a container's name is plain`(text: String) {
+    func `a container's name has plain characters only`(text: String) {
         #expect(ContainerID(rawValue: text) == nil)
     }
 
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `the default owner is no owner`() throws {
+    @Test func `the default owner is read as no owner`() throws {
         for name in ["_defaultOwner", "__defaultOwner__"] {
             let owner = UserID(rawValue: name)
             let zone = try #require(ZoneID(zoneName: "_defaultZone", ownerRecordName: owner))
@@ -142,7 +142,7 @@ import Testing
         #expect(ContainerEnvironment.development.wireValue == 2)
     }
 
-    @Test func `a UUID is its sixteen bytes`() throws {
+    @Test func `a UUID keeps its sixteen bytes`() throws {
         let text = "85558393-c75d-4d2f-9c15-e80591b83894"
         let uuid = try #require(UUIDBytes(text))
         #expect(uuid.description == text)
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `a place is on the Earth`() {
+    @Test func `a location is on the Earth`() {
         #expect(Location(latitude: 90, longitude: -180) != nil)
         #expect(Location(latitude: 90.0001, longitude: 0) == nil)
         #expect(Location(latitude: 0, longitude: 180.0001) == nil)

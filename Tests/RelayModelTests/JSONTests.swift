@@ -11,7 +11,7 @@ private func outcome(_ text: String) -> String {
 }
 
 @Suite struct JSONTests {
-    @Test func `values are told apart by their bytes where that matters`() {
+    @Test func `values can be compared by their bytes`() {
         let composed: JSONValue = ["secrets": [["secret": "\u{E9}"]], "n": 1]
         let decomposed: JSONValue = ["secrets": [["secret": "e\u{301}"]], "n": 1]
         #expect(composed == decomposed)
@@ -37,7 +37,7 @@ private func outcome(_ text: String) -> String {
         ("[1 , [2] ,{\"b\":1,\"a\":2}]", "[1,[2],{\"b\":1,\"a\":2}]"),
         ("\t\r\n{ \"a\" : null }\n", "{\"a\":null}"),
     ])
-    func `a value is read and printed`(text: String, expected: String) throws {
+    func `a value is parsed and printed`(text: String, expected: String) throws {
         #expect(outcome(text) == expected)
         let value = try JSONValue(parsing: text)
         #expect(try JSONValue(parsing: value.utf8) == value)
@@ -63,11 +63,11 @@ private func outcome(_ text: String) -> String {
         ("{\"a\":1,\"a\":2}", "byte 7: the name \"a\" occurs twice in one object"),
         ("{\"a\":1", "byte 6: a comma or } is expected"), ("'a'", "byte 0: a value is expected"),
     ])
-    func `what is no JSON is refused at its place`(text: String, expected: String) {
+    func `malformed JSON is refused with its offset`(text: String, expected: String) {
         #expect(outcome(text) == expected)
     }
 
-    @Test func `bytes that are no UTF-8 are refused`() {
+    @Test func `bytes that are not UTF-8 are refused`() {
         for bytes: [UInt8] in [[0x22, 0xFF, 0x22], [0x22, 0xC0, 0x80, 0x22], [0xFF]] {
             #expect(throws: JSONSyntaxError.self) { try JSONValue(parsing: bytes) }
         }
@@ -84,7 +84,7 @@ private func outcome(_ text: String) -> String {
         #expect(outcome(nested(1_000_000)).hasSuffix("nested deeper than 128 levels"))
     }
 
-    @Test func `an object of many members finds its repetitions`() {
+    @Test func `repeated members are found in an object with many members`() {
         let members = (0..<1000).map { "\"m\($0)\":\($0)" }.joined(separator: ",")
         #expect(outcome("{\(members)}") == "{\(members)}")
         #expect(outcome("{\(members),\"m500\":0}").contains("\"m500\" occurs twice"))
@@ -108,7 +108,7 @@ private func outcome(_ text: String) -> String {
         #expect(JSONValue.object(object).text == #"{"a":3,"c":null}"#)
     }
 
-    @Test func `members are overlaid and taken over, however many there are`() {
+    @Test func `members are overlaid and adopted, however many there are`() {
         let former: JSONObject = ["a": 1, "b": 2, "c": 3]
         let over = former.overlaid(by: [
             (name: "b", value: .null), (name: "d", value: 4), (name: "a", value: 5),
@@ -151,7 +151,7 @@ private func outcome(_ text: String) -> String {
         #expect(try reader.bool("f") == true)
     }
 
-    @Test func `errors say the place and what is expected`() throws {
+    @Test func `errors have the path and the expected kind`() throws {
         let text = #"{"s":1,"l":[1,"a"],"o":{"p":true},"e":"purple","id":""}"#
         func expect(
             _ expected: String, _ read: (JSONReader) throws(JSONContractError) -> Void

@@ -7,7 +7,7 @@ import Testing
         try SubscriptionKindness(try JSONReader(.object(json), path: "subscription"))
     }
 
-    @Test func `what is asked for reads as it is written`() throws {
+    @Test func `the settings read as they are written`() throws {
         let kindness = try Self.read([
             "paused": true, "urgent": true, "expiresAt": 1_900_000_000_500,
         ])
@@ -39,7 +39,7 @@ import Testing
         #expect(try DigestTemplate(full, path: "").fields.count == 16)
     }
 
-    @Test func `a brace is one whatever follows it`() throws {
+    @Test func `a brace counts even with combining marks after it`() throws {
         let parts = try DigestTemplate("{count}\u{FE0F}\u{20E3} by {who}\u{301}", path: "").parts
         #expect(
             parts == [.count, .text("\u{FE0F}\u{20E3} by "), .field("who"), .text("\u{301}")])
@@ -102,7 +102,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: bad) func `what does not fit is refused at its place`(
+    @Test(arguments: bad) func `a malformed setting is refused with its path`(
         json: JSONObject, sentence: String
     ) {
         #expect { try Self.read(json) } throws: { "\($0)" == sentence }
@@ -138,7 +138,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: badHours) func `hours that are none are refused at their place`(
+    @Test(arguments: badHours) func `malformed quiet hours are refused with their path`(
         json: JSONValue, sentence: String
     ) {
         #expect { try QuietHours(json: json, path: "quietHours") } throws: {
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func `they read as they are written, and are kept with a device`() throws {
+    @Test func `quiet hours read as they are written, and are stored with a device`() throws {
         var kindness = DeviceKindness()
         #expect(kindness.isEmpty && kindness.storedForm == nil)
         kindness.quietHours = try Self.hours("22:05", "07:00")
@@ -164,7 +164,7 @@ import Testing
         Timestamp(iso8601: text).flatMap { hours.end(at: $0) { _ in 3600 } }?.iso8601Seconds
     }
 
-    @Test func `they end with their last minute, over midnight too`() throws {
+    @Test func `quiet hours end with their last minute, also past midnight`() throws {
         let night = try Self.hours("22:00", "07:00")
         #expect(Self.end(night, at: "2026-11-24T20:59:59Z") == nil)
         #expect(Self.end(night, at: "2026-11-24T21:00:00Z") == "2026-11-25T06:00:00Z")

@@ -9,7 +9,7 @@ import Testing
         ("source", "sources"), ("suorces", "sources"), ("kyes", "keys"),
         ("contaners", "containers"),
     ])
-    func `a slip of the hand is told`(word: String, meant: String) {
+    func `a typing mistake finds the intended word`(word: String, meant: String) {
         #expect(NearestWord.to(word, among: Self.words) == meant)
     }
 
@@ -19,7 +19,7 @@ import Testing
         ("form", ["for", "from", "farm"], "from"),
         ("prioritie", ["priority", "priorities"], "priorities"),
     ])
-    func `of several that are as near, one of the same letters and capitals is told`(
+    func `among equally near words, one with the same letters and capitals is chosen`(
         word: String, words: [String], meant: String
     ) {
         #expect(NearestWord.to(word, among: words) == meant)
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: ["", "x", "nonsense", "dxx", "view", String(repeating: "overview", count: 20)])
-    func `another word is left alone`(word: String) {
+    func `a very different word finds nothing`(word: String) {
         #expect(NearestWord.to(word, among: Self.words) == nil)
     }
 }

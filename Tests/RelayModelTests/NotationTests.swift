@@ -26,7 +26,7 @@ import Testing
         (#"{"$map":{"$date":1,"x":2}}"#, #"{"$map":{"$date":1,"x":2}}"#),
         (#"{"$map":{"x":2}}"#, #"{"x":2}"#),
     ])
-    func `a value is read from its notation and written in it`(
+    func `a value is read from its notation and written again`(
         text: String, expected: String
     ) throws {
         let value = try FieldValue(notation: JSONValue(parsing: text))
@@ -47,12 +47,12 @@ import Testing
         #"{"$uuid":"85558393"}"#, #"{"$oid":"65"}"#, #"{"$set":1}"#, #"{"$map":[]}"#,
         #"{"$map":{"a":{"$x":1}}}"#,
     ])
-    func `what does not fit the notation is refused`(text: String) throws {
+    func `a malformed notation is refused`(text: String) throws {
         let json = try JSONValue(parsing: text)
         #expect(throws: JSONContractError.self) { try FieldValue(notation: json) }
     }
 
-    @Test func `an error in the notation says its place`() throws {
+    @Test func `an error in the notation has its path`() throws {
         let json = try JSONValue(parsing: #"{"a":[{"b":{"$x":1}}]}"#)
         guard case .object(let object) = json else { return }
         #expect {

@@ -3,7 +3,7 @@ import Testing
 
 /// Repeated log lines of the same kind.
 @Suite struct QuietLinesTests {
-    @Test func `of each kind one is written in a while, and the others are counted`() {
+    @Test func `one line of each kind is written in a while, and the others are counted`() {
         var lines = QuietLines<String>(pause: .seconds(10))
         var written: [Int?] = []
         for second in [0, 1, 2, 10, 12] { written.append(lines.take("a", at: .seconds(second))) }

@@ -3,7 +3,7 @@ import Testing
 
 /// Lists of readers may be long, and their names are compared by bytes.
 @Suite struct ReaderNamesTests {
-    @Test func `readers who are in both lists are found by their bytes`() {
+    @Test func `common readers of two lists are found by their bytes`() {
         // Comparing each name with each other one would take some thousand million comparisons.
         let many = (0..<50_000).map { "a\($0)" }
         let others = (49_998..<100_000).map { "a\($0)" }
@@ -14,7 +14,7 @@ import Testing
         #expect(RecordChange.common(["b"], ["c", "world"]) == ["b"])
     }
 
-    @Test func `a list that is looked up says the same as one that is gone through`() throws {
+    @Test func `a look-up in a list agrees with a search through it`() throws {
         let lists: [[String]?] = [nil, [], ["ann"], ["ann", "world"], ["a\u{E9}", "", "\u{1}"]]
         for list in lists {
             let names = ReaderNames(list)

@@ -7,7 +7,7 @@ import Testing
         ("", "''"), ("a b", "'a b'"), ("it's", #"'it'\''s'"#),
         ("'\u{301};id;'\u{301}", #"''\''"# + "\u{301};id;" + #"'\''"# + "\u{301}'"),
     ])
-    func `a text between single quotes stays there`(text: String, quoted: String) {
+    func `a text in single quotes cannot end the quotes`(text: String, quoted: String) {
         #expect(Array(ShellWord.quoted(text).utf8) == Array(quoted.utf8))
     }
 
@@ -15,7 +15,7 @@ import Testing
         ("sha256=", "sha256="), (#"\"$`"#, #"\\\"\$\`"#),
         ("\"\u{301}`\u{301}", "\\\"\u{301}\\`\u{301}"), ("$\u{200D}", "\\$\u{200D}"),
     ])
-    func `a text between double quotes stays there`(text: String, escaped: String) {
+    func `a text in double quotes cannot end the quotes`(text: String, escaped: String) {
         #expect(Array(ShellWord.escaped(text).utf8) == Array(escaped.utf8))
     }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// The stored forms never change, and every reader reads all of them.
 @Suite struct StoredFormTests {
-    @Test func `the writers write what the golden file says`() throws {
+    @Test func `values are written as in the golden file`() throws {
         var texts = try GoldenForms.changes.mapValues { try $0.storedText() }
         for (name, subscription) in GoldenForms.subscriptions {
             texts[name] = try subscription.storedText()
@@ -12,14 +12,14 @@ import Testing
         #expect(texts == (try GoldenForms.texts()))
     }
 
-    @Test func `a change is written as its form says`() throws {
+    @Test func `a change is written in its stored form`() throws {
         for (name, change) in GoldenForms.changes {
             #expect(
                 try change.storedText() == JSONValue.object(change.storedForm).text, "\(name)")
         }
     }
 
-    @Test func `the readers read what the golden file says`() throws {
+    @Test func `values are read as in the golden file`() throws {
         let texts = try GoldenForms.texts()
         for (name, change) in GoldenForms.changes {
             let json = try JSONValue(stored: try #require(texts[name]))
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `how the text of a change begins says its operation`() throws {
+    @Test func `the operation is read from the beginning of a change's text`() throws {
         for change in GoldenForms.changes.values {
             let text = Array(try change.storedText().utf8)
             let fitting = ChangeOperation.allCases.filter {

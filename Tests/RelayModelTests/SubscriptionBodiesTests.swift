@@ -69,7 +69,7 @@ import Testing
         try check(texts)
     }
 
-    @Test func `what one database has taught is not taken over to another`() throws {
+    @Test func `parts learned from one database are not used for another`() throws {
         var bodies = SubscriptionBodies()
         let text = JSONValue.object(Fixtures.subscription("s", where: "title == 'x'").json).text
         for database in [DatabaseScope.public, .private, .public] {
@@ -93,7 +93,7 @@ import Testing
         #"{"subscriptionID":"","subscriptionType":"query","query":{"recordType":"Art","#
             + #""predicate":"x","canonicalPredicate":"x"},"firesOn":["create"]}"#,
     ])
-    func `what cannot be read alone cannot be read after others`(text: String) throws {
+    func `a malformed body is refused alone and after others`(text: String) throws {
         var bodies = SubscriptionBodies()
         let good = JSONValue.object(Fixtures.subscription("s", where: "title == 'x'").json).text
         _ = try bodies.subscription(good, of: Self.owner)

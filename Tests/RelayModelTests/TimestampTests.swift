@@ -8,7 +8,7 @@ import Testing
         (Int64.max, 9_223_372_036_854_775, 807_000_000),
         (Int64.min, -9_223_372_036_854_776, 192_000_000),
     ])
-    func `milliseconds go both ways`(count: Int64, seconds: Int64, nanos: Int32) {
+    func `milliseconds convert both ways`(count: Int64, seconds: Int64, nanos: Int32) {
         let moment = Timestamp(milliseconds: count)
         #expect(moment == Timestamp(seconds: seconds, nanoseconds: nanos))
         #expect(moment.milliseconds == count)
@@ -96,13 +96,13 @@ import Testing
         ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
         ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
     ])
-    func `the vectors of RFC 4648 hold both ways`(text: String, encoded: String) {
+    func `the vectors of RFC 4648 convert both ways`(text: String, encoded: String) {
         #expect(Base64.encode(Array(text.utf8)) == encoded)
         #expect(Base64.decode(encoded) == Array(text.utf8))
         #expect(Base64.decode(encoded.filter { $0 != "=" }) == Array(text.utf8))
     }
 
-    @Test func `base64 understands the URL-safe letters`() {
+    @Test func `base64 accepts the URL-safe letters`() {
         #expect(Base64.decode("-_-_") == Base64.decode("+/+/"))
         for wrong in ["A", "AAAAA", "A*==", "AA AA", "é"] {
             #expect(Base64.decode(wrong) == nil)
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `every byte goes through both texts`() {
+    @Test func `every byte converts to both texts and back`() {
         let bytes = Array(UInt8.min...UInt8.max)
         #expect(Base64.decode(Base64.encode(bytes)) == bytes)
         #expect(Base64.decodeToken(Base64.encodeToken(bytes)) == bytes)

@@ -3,7 +3,7 @@ import RelayTestKit
 import Testing
 
 @Suite struct UTF8TextTests {
-    @Test func `bytes are a text where the standard library finds one`() {
+    @Test func `bytes are a text exactly if the standard library says so`() {
         var random = SeededGenerator(seed: 8)
         // Complete characters of one to four bytes, and parts of characters.
         let pieces: [[UInt8]] = [

@@ -18,7 +18,7 @@ import Testing
         ("expired early", .said("expired early")),
     ]
 
-    @Test(arguments: words) func `the stored form is what it always was`(
+    @Test(arguments: words) func `the stored form of each reason is unchanged`(
         text: String, reason: WaitReason
     ) {
         #expect(WaitReason(stored: text) == reason)
@@ -26,7 +26,7 @@ import Testing
         #expect(reason.text == text)
     }
 
-    @Test func `a gateway cannot speak as the relay`() {
+    @Test func `a gateway's answer cannot pose as a reason of the relay`() {
         for word in Self.words.map(\.0) {
             for text in [word, "\"\(word)\"", "\"\"\(word)\"\""] {
                 let said = WaitReason.said(text)
@@ -37,14 +37,14 @@ import Testing
         }
     }
 
-    @Test func `a delivery that ends again says once how it ended`() {
+    @Test func `a redriven delivery has its former end once in its reason`() {
         let reason = WaitReason(stored: "expired: attempts used up: no connection")
         #expect(reason == .redriven(after: .expiration, cause: "no connection"))
         #expect(DeliveryBound.attempts.reason(reason.cause) == "attempts used up: no connection")
         #expect(DeliveryBound.expiration.reason(WaitReason(stored: "expired").cause) == "expired")
     }
 
-    @Test func `two reasons are the pace of a device`() {
+    @Test func `two reasons concern the pace of a device`() {
         let paced = Self.words.map(\.1).filter(\.isPace)
         #expect(paced == [.deviceHold, .devicePace])
     }
