@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `a badge is set after what came before it, and before what raises it`()
+    @Test func `a badge is set after earlier changes and before later ones`()
         async throws
     {
         let store = try TemporaryStore().open()

@@ -151,7 +151,7 @@ private final class ToldJudge: SideJudge {
         return Set(direct + ranges)
     }
 
-    @Test func `others pass a change that is judged for long, and what it owes is the same`()
+    @Test func `others pass a change that takes long to judge, and it owes the same`()
         async throws
     {
         let store = try await Self.store()
@@ -192,7 +192,7 @@ private final class ToldJudge: SideJudge {
     }
 
     /// The position of the registration is handed over before the registration is worked.
-    @Test func `a badge of a registration that waited goes with what it waited for`()
+    @Test func `a badge whose registration waited is handed over with what it waited for`()
         async throws
     {
         let store = try await Self.store()
@@ -213,7 +213,7 @@ private final class ToldJudge: SideJudge {
         await store.close()
     }
 
-    @Test func `what follows fits the window, or waits`() async throws {
+    @Test func `deliveries that pass a change beside the log fit the window`() async throws {
         let store = try await Self.store()
         try await Self.post("a0", of: Fixtures.container, to: store)
         try await Self.post("b1", of: Self.loud, heavy: true, to: store)
@@ -229,7 +229,7 @@ private final class ToldJudge: SideJudge {
         await store.close()
     }
 
-    @Test func `what is put off leaves half of the room to what passes it`() async throws {
+    @Test func `changes beside the log leave half of the room to those that pass`() async throws {
         let store = try await Self.store()
         try await Self.post("a0", of: Fixtures.container, to: store)
         for number in 1...40 {
@@ -247,7 +247,7 @@ private final class ToldJudge: SideJudge {
         await store.close()
     }
 
-    @Test func `others pass a hundred changes of one container that are put off`() async throws {
+    @Test func `others pass a hundred changes of one container`() async throws {
         let store = try await Self.store()
         try await Self.post("a0", of: Fixtures.container, to: store)
         for number in 1...100 {
@@ -265,7 +265,7 @@ private final class ToldJudge: SideJudge {
         await store.close()
     }
 
-    @Test func `who writes alone has the log's turn`() async throws {
+    @Test func `a container that is alone uses the log's turn`() async throws {
         let store = try await Self.store()
         for number in 1...3 {
             try await Self.post("b\(number)", of: Self.loud, heavy: true, to: store)
@@ -277,7 +277,8 @@ private final class ToldJudge: SideJudge {
         await store.close()
     }
 
-    @Test func `whoever ends makes up what is judged, so that nothing is owed again`() async throws
+    @Test func `a follower that ends makes up what was judged, so that nothing is owed twice`()
+        async throws
     {
         let store = try await Self.store()
         try await Self.post("a1", of: Fixtures.container, to: store)

@@ -74,7 +74,8 @@ import Testing
         return told.text
     }
 
-    @Test func `each change is told with what it fired and who was left out, before its pushes`()
+    @Test
+    func `each change is reported with its firings and suppressed devices, before its pushes`()
         async throws
     {
         let told = try await follow()
@@ -85,12 +86,12 @@ import Testing
             ])
     }
 
-    @Test func `what has fired once fires nothing any more`() async throws {
+    @Test func `a once subscription is reported as fired once`() async throws {
         let told = try await follow(once: true)
         #expect(told == ["a1 1 [s] [phone]", "a2 0 [] []", "a3 0 [] []", "push to tablet"])
     }
 
-    @Test func `nothing is told where nobody asks`() async throws {
+    @Test func `nothing is reported unless someone watches`() async throws {
         #expect(try await follow(isOn: false) == ["push to tablet", "push to tablet"])
     }
 }

@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(arguments: [GatewayKind.apns, .courier])
-    func `what does not fit is left out in the same order on both ways`(
+    func `parts that do not fit are left out in the same order for APNs and the courier`(
         gateway: GatewayKind
     ) throws {
         var sample = try #require(Self.samples.first { $0.gateway == gateway })
@@ -191,7 +191,7 @@ import Testing
         #expect(object(ck["qry"])["rid"] == .string(sample.record))
     }
 
-    @Test func `the inbox keeps the payload whole`() {
+    @Test func `the inbox keeps the whole payload`() {
         var composition = Composition { info in
             info.alertBody = "New"
             info.desiredKeys = ["long"]

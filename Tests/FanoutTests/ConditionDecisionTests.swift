@@ -44,7 +44,7 @@ import Testing
             ["a == 1"]),
     ]
 
-    @Test(arguments: cases) func `what decided is found in the text where it stands`(
+    @Test(arguments: cases) func `the deciding comparisons are found in the text`(
         _ one: Case
     ) throws {
         let condition = try RecordPredicate(format: one.condition)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `a part that was not reached has its place all the same`() throws {
+    @Test func `a part that was not evaluated still has its place`() throws {
         let condition = try RecordPredicate(format: "(k == 1 AND price < 100) OR price < 10")
         let trace = try PreparedPredicate(condition).trace(
             onValue: .map(["k": .integer(0), "price": .integer(50)]))
@@ -72,7 +72,7 @@ import Testing
         #expect(condition.comparisonPlaces.map(\.lowerBound) == [1, 12, 28])
     }
 
-    @Test func `what is not known decides where nothing else does`() throws {
+    @Test func `an unknown part decides if nothing else does`() throws {
         let condition = try RecordPredicate(format: "NOT (a == 1 OR b == 2)")
         let judged = try RecordPredicate(format: "NOT (a == 1 OR TRUEPREDICATE)")
         let trace = try PreparedPredicate(judged).trace(onValue: .map(["a": .integer(0)]))
@@ -87,7 +87,7 @@ import Testing
             "c == 3 AND NOT (a == 1 OR b == 2)",
             "b is 2, but the condition asks for NOT (a == 1 OR b == 2)"
         ),
-    ]) func `under a NOT the comparison that was true is named`(
+    ]) func `the comparison that was true under a NOT is named`(
         condition: String, reason: String
     ) {
         let finder = MissFinder(
@@ -99,7 +99,7 @@ import Testing
         #expect(finder.misses(of: Fixtures.subscription("s", where: condition)) == [reason])
     }
 
-    @Test func `a fault is shown where it stands, not in a part that was not reached`() throws {
+    @Test func `a fault is shown in the part that was evaluated`() throws {
         let subscription = Fixtures.subscription(
             "s", where: "(k == 1 AND p / z > 10) OR p / z > 1")
         let fault = EvaluationFault(

@@ -27,7 +27,7 @@ import Testing
             sourceLocation: sourceLocation)
     }
 
-    @Test func `what takes the place of another adds what it weighs more`() {
+    @Test func `a replacement adds only the additional weight`() {
         let ledger = ConditionLedger()
         ledger.add(Self.weight(3, 1), of: Self.alice, on: Self.type)
         ledger.add(Self.weight(2, 2), of: Self.bob, on: Self.type)
@@ -41,7 +41,7 @@ import Testing
         Self.expect(other, insteadOf: former, own: 2, all: 5, in: ledger)
     }
 
-    @Test func `no more is freed than was entered`() {
+    @Test func `a replacement frees no more than was entered`() {
         let ledger = ConditionLedger()
         ledger.add(Self.weight(1, 1), of: Self.alice, on: Self.type)
         // The condition was entered with weight 1, but would weigh 300 now that many others stand

@@ -29,7 +29,9 @@ import Testing
     private static let alice: UserID = Fixtures.identifier("alice")
     private static let bob: UserID = Fixtures.identifier("bob")
 
-    @Test func `it counts while it is active, equal ones once, and through a snapshot`() throws {
+    @Test func `memory counts while a condition is active, once for equal ones, and in snapshots`()
+        throws
+    {
         var state = Self.state()
         try state.insert(Self.version(1, of: "alice", where: "price == 1"))
         #expect(state.costs.memory == 0)
@@ -56,7 +58,7 @@ import Testing
     }
 
     /// The condition is filed a second time, to be judged on the record before the change.
-    @Test func `what asks for the record before takes twice as much`() throws {
+    @Test func `a condition that also reads the former record takes twice the memory`() throws {
         var (once, twice) = (Self.state(), Self.state())
         try once.insert(Self.version(1, of: "alice", where: Self.heavy("a")))
         try twice.insert(
@@ -64,7 +66,7 @@ import Testing
         #expect(twice.costs.memory == 2 * once.costs.memory)
     }
 
-    @Test func `what is being saved counts until the follower has it`() throws {
+    @Test func `a condition that is being saved counts until the follower has it`() throws {
         let underWay = ConditionsUnderWay()
         func entry(_ id: String, _ condition: String) throws -> ConditionsUnderWay.Entry? {
             let subscription = Fixtures.subscription(id, where: condition)

@@ -39,7 +39,7 @@ import Testing
             of: Fixtures.identifier("Artwork"), by: Fixtures.identifier("alice")) ?? 0
     }
 
-    @Test func `what is saved counts until the follower has entered it`() throws {
+    @Test func `a saved condition counts until the follower has entered it`() throws {
         let first = try begin("a")
         let second = try begin("b", "NOT price > 4")
         #expect(weight == 2)
@@ -52,7 +52,7 @@ import Testing
         #expect(weight == 0)
     }
 
-    @Test func `the follower may be there before whoever saves hears of it`() throws {
+    @Test func `the follower may enter a condition before its save returns`() throws {
         let entry = try begin("a")
         underWay.enter(LogPosition(5), of: Fixtures.container)
         #expect(weight == 1)
@@ -60,12 +60,12 @@ import Testing
         #expect(weight == 0)
     }
 
-    @Test func `what is not saved counts no more`() throws {
+    @Test func `a condition that was not saved counts no more`() throws {
         settle(try begin("a"), at: nil)
         #expect(weight == 0)
     }
 
-    @Test func `what two devices save at the same time, or one once more, counts once`() throws {
+    @Test func `a condition that is saved twice at the same time counts once`() throws {
         let first = try begin("a")
         #expect(underWay.growth(by: first, in: Fixtures.container) == 0)
         let second = try begin("a")
@@ -81,7 +81,7 @@ import Testing
         #expect(underWay.growth(by: other, in: Fixtures.container) == 2)
     }
 
-    @Test func `of one subscription the last version counts, in whatever order it is heard of`()
+    @Test func `the last version of a subscription counts, in whatever order it is reported`()
         throws
     {
         let first = try begin("a")
@@ -101,7 +101,7 @@ import Testing
         #expect(underWay.former(of: second, in: Fixtures.container) == nil)
     }
 
-    @Test func `what was loaded is entered, and nothing behind it`() throws {
+    @Test func `loading enters the conditions up to its position`() throws {
         settle(try begin("a"), at: 5)
         settle(try begin("b", "NOT price > 4"), at: 9)
         underWay.enterAll(upTo: LogPosition(8))

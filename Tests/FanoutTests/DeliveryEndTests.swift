@@ -20,13 +20,13 @@ import Testing
             ),
             ("expired: held: quiet hours", 0, "it was not delivered: expired: held: quiet hours"),
         ] as [(String, UInt16, String)])
-    func `what bounded a delivery is no answer of the gateway`(
+    func `the bound that ended a delivery is not reported as the gateway's answer`(
         reason: String, status: UInt16, says: String
     ) {
         #expect(DeliveryEnd(reason, status: status).says == says)
     }
 
-    @Test func `the last attempt says what the gateway answered, and what ended it`() {
+    @Test func `the last attempt tells the gateway's answer and what ended the delivery`() {
         let end = DeliveryEnd("expired: ServiceUnavailable", status: 503)
         #expect(end.answer == "503 ServiceUnavailable, and it expired")
         #expect(end.saysOfOther == "was not delivered: expired, after 503 ServiceUnavailable")

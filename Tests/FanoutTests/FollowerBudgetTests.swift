@@ -72,7 +72,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a subscription for which changes are set aside again and again is disabled`()
+    @Test func `a subscription is disabled after several changes were set aside for it`()
         async throws
     {
         let store = try await store()
@@ -96,8 +96,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `one that was disabled can be updated or deleted as if it were there`() async throws
-    {
+    @Test func `a disabled subscription can be updated or deleted`() async throws {
         let store = try await store()
         for number in 4...6 { try await post(number, heavy: true, to: store) }
         _ = try await follow(store)
@@ -109,7 +108,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a follower that is at one entry for long stands still, one that rests does not`() {
+    @Test func `a follower stalls if it is at one entry for long, but not if it rests`() {
         let elapsed = Mutex(Duration.zero)
         let pulse = FollowerPulse { elapsed.withLock { $0 } }
         #expect(pulse.stand == nil)

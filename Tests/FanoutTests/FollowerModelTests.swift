@@ -199,7 +199,7 @@ actor Collector {
     }
 
     @Test(arguments: Seeds.all)
-    func `every position and offset gives the same deliveries`(seed: UInt64) async throws {
+    func `every starting position and offset gives the same deliveries`(seed: UInt64) async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: seed, in: store)
         try await world.fill(entries: 70)

@@ -97,7 +97,7 @@ private final class ScratchedLog: ShardLog {
     }
 
     @Test(arguments: [1, 3] as [UInt64])
-    func `an edit that cannot be read is taken from the registry`(
+    func `an edit that cannot be read is loaded from the registry`(
         position: UInt64
     ) async throws {
         let result = try await follow(scratched: position, isChange: false)

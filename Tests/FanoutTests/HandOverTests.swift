@@ -48,11 +48,12 @@ import Testing
         return batches.map(\.deliveries.count).filter { $0 > 0 }
     }
 
-    @Test func `alone a container's deliveries are handed over together`() async throws {
+    @Test func `the deliveries of a container that is alone are handed over together`() async throws
+    {
         #expect(try await sizes(besideOthers: false) == [100])
     }
 
-    @Test func `beside others they are handed over by few`() async throws {
+    @Test func `deliveries are handed over in small batches while others wait`() async throws {
         #expect(try await sizes(besideOthers: true) == [32, 32, 32, 4])
     }
 }

@@ -29,7 +29,7 @@ import Testing
         return all
     }
 
-    @Test func `identities are distinct, also between stores`() {
+    @Test func `identities are distinct, also across stores`() {
         let other = DeliveryIdentity(store: UUIDBytes(high: 2, low: 1))
         let all = identities(of: identity) + identities(of: other)
         #expect(Set(all).count == all.count)
@@ -47,7 +47,7 @@ import Testing
     ///
     /// If the computation changed, deliveries in flight during an update would be sent again under
     /// another identity.
-    @Test func `identities stay what they are`() {
+    @Test func `identities do not change`() {
         let delivery = identity.deliveryID(
             position: LogPosition(3), subscriptionSerial: 4, deviceSerial: 5)
         let notification = identity.notificationID(
@@ -73,16 +73,16 @@ import Testing
             .map(\.device.id.rawValue)
     }
 
-    @Test func `the device that made the change is left out, also of a deletion`() {
+    @Test func `the device that made the change is left out, also for a deletion`() {
         #expect(names(suppress: .device, device: "phone", user: "alice") == ["tablet"])
     }
 
-    @Test func `a device that another user names is not left out, one that the source names is`() {
+    @Test func `an origin device that another user claims is not left out`() {
         #expect(names(suppress: .device, device: "phone", user: "bob") == ["phone", "tablet"])
         #expect(names(suppress: .device, device: "phone") == ["tablet"])
     }
 
-    @Test func `whatever the client of the origin registered is left out with it`() {
+    @Test func `all devices of the origin's client are left out with it`() {
         let devices = [
             version(1, "page"), version(2, "page~token-0a1b2c3d"),
             version(3, "page~token-0a1b"), version(4, "pages~token-0a1b2c3d"),
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `what is told to be left out is what was left out`() {
+    @Test func `the devices reported as suppressed are those left out`() {
         let all = [
             version(1, "page~token-0a1b2c3d"), version(2, "pages"),
             version(3, "page~token-11223344"),
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func `with an unknown origin nobody is left out`() {
+    @Test func `no device is left out if the origin is unknown`() {
         #expect(names(suppress: .device) == ["phone", "tablet"])
         #expect(names(suppress: .device, user: "alice") == ["phone", "tablet"])
         #expect(names(suppress: .device, device: "other") == ["phone", "tablet"])
@@ -138,7 +138,7 @@ import Testing
             (nil, true), (["world"], true), (["bob", "alice"], true), (["bob"], false), ([], false),
             (["Alice"], false),
         ] as [([String]?, Bool)])
-    func `a read rule says who may know`(readers: [String]?, mayRead: Bool) {
+    func `a list of readers decides who may read a change`(readers: [String]?, mayRead: Bool) {
         var change = Fixtures.change()
         change.readers = readers
         #expect(change.mayRead(Fixtures.identifier("alice")) == mayRead)

@@ -38,7 +38,7 @@ import Testing
             take: { _ in })
     }
 
-    @Test func `a relay that loads says what, and how much of it`() async throws {
+    @Test func `a loading relay reports what it loads, and how much of it`() async throws {
         let store = try await Self.store()
         var follower = Self.follower(of: store)
         var told: [String] = []
@@ -53,7 +53,7 @@ import Testing
         await store.close()
     }
 
-    @Test(arguments: 0..<8) func `a store that is away while a relay loads is waited for`(
+    @Test(arguments: 0..<8) func `loading waits for a store that is away`(
         readings: Int
     ) async throws {
         let store = try await Self.store()

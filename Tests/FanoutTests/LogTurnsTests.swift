@@ -36,20 +36,20 @@ import Testing
         return left(log, of: count, by: &turns)
     }
 
-    @Test func `beyond its allowance a container leaves fan-outs to ranges beside others`() {
+    @Test func `a container beyond its allowance leaves fan-outs to ranges`() {
         #expect((LogTurns.allowance, LogTurns.perSecond) == (256, 64))
         // Each container has two fan-outs of 128 at once, and then one in two seconds.
         #expect(Self.left("aaaabaaabb", of: 128) == [4, 8])
         #expect(Self.left("aab", of: 3000) == [1, 2, 3])
     }
 
-    @Test func `who is alone keeps the log's turn, and so does a small fan-out`() {
+    @Test func `a container that is alone and a small fan-out keep the log's turn`() {
         #expect(Self.left("aaaaaaaa", of: 9000) == [])
         #expect(Self.left(String(repeating: "a", count: 200) + "b", of: 64) == [])
         #expect(Self.left("", of: 1) == [])
     }
 
-    @Test func `what was read in many parts counts as in one`() {
+    @Test func `reading in many parts counts the same as in one`() {
         var turns = LogTurns()
         #expect(Self.left("b", of: 1, by: &turns) == [])
         let left = (1...8).flatMap { Self.left("a", of: 200, by: &turns, from: $0) }
@@ -64,7 +64,7 @@ import Testing
         #expect(Self.left("a", of: 9000, by: &turns, from: 61) == [])
     }
 
-    @Test func `a clock that was set back keeps nobody from the log's turn`() {
+    @Test func `a clock that was set back keeps no container from the log's turn`() {
         var turns = LogTurns()
         let before = Self.left("aab", of: 128, by: &turns, from: 7200)
         #expect(before == [])

@@ -31,14 +31,14 @@ import Testing
             "title is \"Lilies\", but the condition asks for NOT title BEGINSWITH \"Lil\""
         ),
         ("FALSEPREDICATE", "its condition is never true"),
-    ]) func `the value is named, or that it is missing or of another kind`(
+    ]) func `the value, its absence or its kind is named`(
         condition: String, reason: String
     ) {
         let fields: RecordFields = ["price": .integer(120), "title": .string("Lilies")]
         #expect(Self.misses(condition, fields) == [reason])
     }
 
-    @Test func `every failing part of an AND counts, and the nearest part of an OR`() {
+    @Test func `every failing part of an AND is named, and the nearest part of an OR`() {
         let fields: RecordFields = ["a": .integer(1), "b": .integer(2), "c": .integer(3)]
         #expect(Self.misses("a == 2 AND b == 2 AND c == 4", fields).count == 2)
         #expect(
@@ -48,7 +48,7 @@ import Testing
     }
 
     /// Each NOT is judged as a whole, so a part inside many NOTs would be judged as many times.
-    @Test func `what stands in very many NOTs is told once`() {
+    @Test func `a part under very many NOTs is named once`() {
         let parts = (2..<1_000).map { "a == \($0)" }.joined(separator: " OR ")
         let condition = String(repeating: "NOT ", count: 180) + "(\(parts))"
         #expect(Self.misses(condition, ["a": .integer(1)]).count == 1)
@@ -62,7 +62,7 @@ import Testing
         ("NOT (NOT a == 2 OR NOT (b == 3 AND c == 4))", 3),
         ("a == 2 AND NOT (b == 2 OR c == 3)", 3),
         ("NOT (a == 2 OR b == 2)", 1),
-    ]) func `under a NOT every part counts that would have to come out otherwise`(
+    ]) func `every part under a NOT that would have to differ is named`(
         condition: String, count: Int
     ) {
         let fields: RecordFields = ["a": .integer(1), "b": .integer(2), "c": .integer(3)]
@@ -83,14 +83,14 @@ import Testing
             "a quantifier needs a collection, found a number, p is 5, "
                 + "but the condition asks for ANY p > 3"
         ),
-    ]) func `what a comparison read is named where it has no answer`(
+    ]) func `the operands of a comparison without an answer are named`(
         condition: String, reason: String
     ) {
         let fields: RecordFields = ["p": .integer(5), "z": .integer(0), "title": .string("Sea")]
         #expect(Self.misses(condition, fields) == [reason])
     }
 
-    @Test func `a field that a partial image lacks is not shown`() {
+    @Test func `a field that a partial image lacks is reported as not shown`() {
         var change = Fixtures.change(.update, fields: ["a": .integer(1)])
         change.after?.completeness = .partial
         #expect(
@@ -101,7 +101,7 @@ import Testing
                 ])
     }
 
-    @Test func `place, kind of change and readers are asked too`() {
+    @Test func `database, operation and readers are checked too`() {
         var change = Fixtures.change(.delete)
         let creations = Fixtures.subscription("s", firesOn: [.create, .update])
         #expect(
@@ -123,7 +123,7 @@ import Testing
         #expect(Self.misses(of: change, own) == [])
     }
 
-    @Test func `updates are held to what the record was before`() {
+    @Test func `updates are compared with the former record`() {
         var change = Fixtures.change(.update, fields: ["a": .integer(1)])
         var subscription = Fixtures.subscription("s", where: "a == 1")
         subscription.firesWhen = .entered

@@ -80,7 +80,7 @@ import Testing
         try await work.value
     }
 
-    @Test func `a claim waits for a file that somebody holds, and is then made once`()
+    @Test func `a claim waits for a locked file, and is then made once`()
         async throws
     {
         let home = try TemporaryStore()
@@ -101,7 +101,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what a range owes to inboxes waits for a file that somebody holds`() async throws {
+    @Test func `the inbox entries of a range wait for a locked file`() async throws {
         let home = try TemporaryStore()
         let store = try await Self.store(home, firesOnce: false)
         let head = try await store.head()

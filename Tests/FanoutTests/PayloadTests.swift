@@ -55,7 +55,7 @@ import Testing
                 + #""met":{"dbs":3,"sid":"s1","zid":"Studio","zoid":"bob"}"# + Self.end)
     }
 
-    @Test func `production says so`() throws {
+    @Test func `a payload of production says so`() throws {
         var settings = Composition.settings
         settings.key = ContainerKey(
             container: settings.key.container, environment: .production)
@@ -104,12 +104,12 @@ import Testing
         #expect(try composition.aps == expected)
     }
 
-    @Test func `a body alone is a bare string`() throws {
+    @Test func `a body alone is written as a bare string`() throws {
         let composition = Composition { $0.alertBody = "New \"Chat\"\n" }
         #expect(try composition.aps == ["alert": "New \"Chat\"\n"])
     }
 
-    @Test func `texts without keys make an object`() throws {
+    @Test func `texts without keys are written as an object`() throws {
         let composition = Composition { info in
             info.alertBody = "body"
             info.title = "title"
@@ -130,7 +130,7 @@ import Testing
         #expect(try composition.aps == ["alert": ["loc-key": "KEY", "title": "title"]])
     }
 
-    @Test func `what only decorates an alert is not in a background push`() throws {
+    @Test func `a background push has no parts that only decorate an alert`() throws {
         let composition = Composition { info in
             info.alertLaunchImage = "launch.png"
             info.alertActionLocalizationKey = "OPEN"
@@ -147,7 +147,7 @@ import Testing
         (.list([.integer(1)]), ""), (.bytes([1]), ""),
         (.reference(RecordReference(RecordID(recordName: Fixtures.identifier("monet")))), "monet"),
     ])
-    func `an argument reads as people write it`(value: FieldValue, text: String) throws {
+    func `an argument is written as people write it`(value: FieldValue, text: String) throws {
         var composition = Composition { info in
             info.alertLocalizationKey = "KEY"
             info.alertLocalizationArgs = ["field"]
@@ -188,7 +188,7 @@ import Testing
             (.set([.string("b"), .string("a")]), ["a", "b"]),
             (.map(["b": .integer(2), "a": .bool(true)]), ["a": 1, "b": 2]),
         ] as [(FieldValue, JSONValue)])
-    func `a desired key travels as its raw value`(value: FieldValue, raw: JSONValue) throws {
+    func `a desired key is sent as its raw value`(value: FieldValue, raw: JSONValue) throws {
         var composition = Composition { $0.desiredKeys = ["field", "missing", "nothing"] }
         composition.change = Fixtures.change(
             .update, fields: ["field": value, "nothing": .null, "other": .integer(1)])
@@ -204,7 +204,7 @@ import Testing
         #expect(query["af"] == nil)
     }
 
-    @Test func `a deletion carries no values`() throws {
+    @Test func `a deletion has no values`() throws {
         var composition = Composition { $0.desiredKeys = ["title"] }
         composition.change = Fixtures.change(.delete, fields: ["title": .string("Water Lilies")])
         let query = object(object(try composition.payload["ck"])["qry"])
@@ -213,7 +213,7 @@ import Testing
 
     // MARK: Headers
 
-    @Test func `a push that shows something is an alert at once, any other waits`() {
+    @Test func `a push that shows something is an urgent alert, and any other is not`() {
         let visible = Composition { $0.soundName = "default" }.push
         let silent = Composition().push
         #expect((visible.pushType, visible.priority) == (.alert, 10))
@@ -225,7 +225,7 @@ import Testing
         #expect(gentle.priority == 1)
     }
 
-    @Test func `collapse ID, topic and expiration`() {
+    @Test func `a push has its collapse ID, topic and expiration`() {
         var composition = Composition { info in
             info.collapseIDKey = "art"
             info.expirationSeconds = 60
@@ -253,7 +253,7 @@ import Testing
     }
 
     @Test(arguments: [String(repeating: "x", count: 65), "a\nb", " a", "a\u{200B}"])
-    func `a value that no header holds has a collapse ID of its own`(text: String) {
+    func `a value that no header can hold gets a collapse ID of its own`(text: String) {
         func collapseID(_ text: String) -> String? {
             var composition = Composition { $0.collapseIDKey = "room" }
             composition.change.after?.fields["room"] = .string(text)

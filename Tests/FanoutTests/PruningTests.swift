@@ -26,7 +26,7 @@ import Testing
         return composition
     }
 
-    @Test func `at the limit everything stays`() throws {
+    @Test func `a payload at the limit stays whole`() throws {
         let composition = composition(of: Limits.maximumPayloadBytes)
         let payload = try composition.payload
         #expect(composition.push.payload.count == Limits.maximumPayloadBytes)
@@ -34,7 +34,7 @@ import Testing
         #expect(object(payload["ck"])["p"] == nil)
     }
 
-    @Test func `one byte above, only our own number goes, and nothing says pruned`() throws {
+    @Test func `a payload one byte too long loses only our own number, unmarked`() throws {
         let composition = composition(of: Limits.maximumPayloadBytes + 1)
         let payload = try composition.payload
         #expect(payload["belfry"] == nil)
@@ -55,7 +55,7 @@ import Testing
         return value != nil
     }
 
-    @Test func `parts go one after the other, and p says that something is missing`() throws {
+    @Test func `parts are left out one after another, and the flag p is set`() throws {
         var missing: [Int] = []
         for excess in stride(from: 20, through: 3600, by: 7) {
             let payload = try composition(of: Limits.maximumPayloadBytes + excess).payload
@@ -73,7 +73,7 @@ import Testing
         #expect(Set(missing).isSuperset(of: [1, 2, 3, 4, 5, 6, 7, 8, 9]))
     }
 
-    @Test func `what cannot be left out always fits`() {
+    @Test func `the parts that are never left out always fit`() {
         let name = String(repeating: "\"", count: 255)
         var payload = PushPayload(
             alert: ["loc-key": .string(String(repeating: "k", count: 2048))], badge: .max,
@@ -89,7 +89,7 @@ import Testing
         #expect(text.count <= Limits.maximumPayloadBytes)
     }
 
-    @Test func `a long argument is cut, and costs the push nothing else`() throws {
+    @Test func `a long argument is cut, and nothing else is left out`() throws {
         var composition = Composition { info in
             info.alertLocalizationKey = "KEY"
             info.alertLocalizationArgs = ["long", "short"]
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(arguments: [["text"], ["list"], ["map"], ["text", "list", "map"]])
-    func `what is beyond any payload leaves what is left of one that is a little too long`(
+    func `huge values are cut to the same payload as slightly too long ones`(
         names: [String]
     ) throws {
         func composition(_ length: Int) -> Composition {
@@ -141,7 +141,7 @@ import Testing
         #expect(object(try endless.payload["ck"])["p"] == 1)
     }
 
-    @Test func `localised texts keep their keys longer than their arguments`() throws {
+    @Test func `localised texts lose their arguments before their keys`() throws {
         let names = (0..<16).map { "f\($0)" }
         var composition = Composition { info in
             info.alertLocalizationKey = "KEY"
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(arguments: ["short", "", String(repeating: "x", count: 100_000)])
-    func `a collapse ID that is known of a field is that of the field`(value: String) {
+    func `a computed collapse ID equals that of the field`(value: String) {
         var composition = Composition { info in
             info.alertBody = "New"
             info.collapseIDKey = "text"
@@ -208,7 +208,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `whatever is asked for fits, and what shows something still shows something`(
+    func `every payload fits, and an alert always shows something`(
         seed: UInt64
     ) throws {
         var generator = SeededGenerator(seed: seed)
@@ -261,7 +261,7 @@ import Testing
         #expect(text.hasSuffix("\u{1}…"))
     }
 
-    @Test func `of a field that is longer than any push a digest takes what one may hold`() throws {
+    @Test func `a digest takes as much of a very long field as a push can hold`() throws {
         func together(_ length: Int) throws -> JSONValue {
             var composition = Composition { $0.alertBody = "New" }
             composition.change = Fixtures.change(
@@ -286,7 +286,7 @@ import Testing
         #expect(text.hasPrefix("xxx") && text.hasSuffix("…"))
     }
 
-    @Test func `a long field in the text of a digest costs the push nothing else`() throws {
+    @Test func `a long field in a digest's text is cut, and nothing else is left out`() throws {
         var composition = Composition { info in
             info.title = "Art"
             info.alertBody = "New"
@@ -330,7 +330,7 @@ import Testing
             ["seconds": 60, "alertBody": "{missing}"], ["seconds": 60, "alertBody": ""],
             ["seconds": 60, "title": "{missing}"], ["seconds": 60, "alertLocalizationKey": ""],
         ] as [JSONValue])
-    func `a digest whose text is nothing leaves the subscription's own`(digest: JSONValue) throws {
+    func `a digest with an empty text uses the subscription's own`(digest: JSONValue) throws {
         var composition = Composition { info in
             info.title = "Art"
             info.alertBody = "New"
@@ -352,7 +352,7 @@ import Testing
             (" a", "a"), ("a ", "a"), ("   ", nil), ("a b", "a b"),
             (String(repeating: "x", count: 64), String(repeating: "x", count: 64)),
         ] as [(String, String?)])
-    func `a collapse ID that was saved with blanks at its ends is sent without them`(
+    func `a saved collapse ID is sent without blanks at its ends`(
         saved: String, sent: String?
     ) {
         let composition = Composition { $0.collapseIDKey = saved }

@@ -14,7 +14,7 @@ import Testing
             body: .change(.stored(String(repeating: "x", count: bytes)), isStale: false))
     }
 
-    @Test func `what waits comes in its order, and what is worked leaves its room`() {
+    @Test func `waiting entries come in order, and a worked entry frees its room`() {
         var entries = PutOffEntries(most: 200)
         entries.judge(Self.entry(1))
         for position in 2...200 { entries.hold(Self.entry(UInt64(position))) }
@@ -34,7 +34,7 @@ import Testing
         #expect(none == nil && entries.isEmpty && entries.worked == 200)
     }
 
-    @Test func `what is put off has sixteen mebibytes at the most`() {
+    @Test func `at most sixteen mebibytes are put off`() {
         var entries = PutOffEntries(most: 200)
         entries.judge(Self.entry(1, bytes: 1 << 20))
         for position in 2...15 { entries.hold(Self.entry(UInt64(position), bytes: 1 << 20)) }
@@ -50,7 +50,7 @@ import Testing
         #expect(!again)
     }
 
-    @Test func `what was just appended counts by what it holds`() {
+    @Test func `an entry that was just appended counts by its content`() {
         var change = Fixtures.change()
         change.after = RecordImage(["text": .string(String(repeating: "x", count: 5000))])
         let entry = FollowedEntry(

@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `ranges owe what the log's turn would owe, from every offset`(seed: UInt64) async throws {
+    func `ranges owe the same as the log's turn, from every offset`(seed: UInt64) async throws {
         var generator = SeededGenerator(seed: seed)
         let store = try await Self.store(&generator)
         let whole = try await Self.follow(store, threshold: 1_000_000)
@@ -150,7 +150,7 @@ import Testing
 
     /// One user may have a thousand devices and ten thousand subscriptions.
     @Test(arguments: [(true, [20, 10]), (false, [1])])
-    func `a fan-out counts by its pushes, and so do its ranges`(
+    func `fan-outs and ranges are measured by their pushes`(
         isVisible: Bool, counts: [Int]
     ) async throws {
         let store = try TemporaryStore().open()

@@ -8,7 +8,7 @@ import Testing
 /// The users who are notified of a change that names its readers.
 @Suite struct ReaderListTests {
     @Test(arguments: [8, 40])
-    func `many subscriptions are judged by readers as each by itself`(count: UInt64) throws {
+    func `many subscriptions are checked for readers like each alone`(count: UInt64) throws {
         var state = ContainerState(
             container: Fixtures.container, indexSeed: 1, badges: BadgeCounts())
         var change = Fixtures.change(.update)

@@ -42,7 +42,7 @@ import Testing
         return store
     }
 
-    @Test func `the follower files what stands under a hot key again, from the registry`()
+    @Test func `the follower refiles subscriptions under a hot key from the registry`()
         async throws
     {
         let store = try await store(changes: 1600)

@@ -55,7 +55,7 @@ import Testing
 
     // MARK: Judging
 
-    @Test func `what the owner may not be told of, or it cannot watch, is not even counted`()
+    @Test func `a change that the owner may not read or cannot watch is not counted`()
         throws
     {
         var hidden = Self.price(1)
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a text that names no readers and no origin is not read, and judged alike`()
+    @Test func `a change without readers and origin is judged alike without decoding`()
         throws
     {
         let devices = [Self.device("phone"), Self.device("tablet")]
@@ -98,7 +98,8 @@ import Testing
     }
 
     @Test(arguments: [false, true], [nil, false, true] as [Bool?])
-    func `a file's order comes to the same as the log's`(isOnce: Bool, wasOnce: Bool?) throws {
+    func `counting oldest first gives the same as newest first`(isOnce: Bool, wasOnce: Bool?) throws
+    {
         var subscription = Self.cheap()
         subscription.firesOnce = isOnce
         let former = wasOnce.map { wasOnce in
@@ -139,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `a condition that takes too many steps ends it`() throws {
+    @Test func `a condition that takes too many steps ends the rehearsal`() throws {
         let subscription = Fixtures.subscription("dear", where: "title LIKE \"*a*b*\"")
         let change = Fixtures.change(
             fields: ["title": .string(String(repeating: "ab", count: 2000))])
@@ -153,7 +154,7 @@ import Testing
 
     // MARK: Counting
 
-    @Test func `it is counted by operation and by hour, also before 1970`() throws {
+    @Test func `firings are counted by operation and by hour, also before 1970`() throws {
         let changes = [
             try Self.logged(1, Self.price(1), at: -1),
             try Self.logged(2, Self.price(1, .update), at: 0),
@@ -171,7 +172,7 @@ import Testing
         #expect(tally.newest?.position == LogPosition(5))
     }
 
-    @Test func `what fires once is fired by the first change that matches`() throws {
+    @Test func `a once subscription is fired by the first matching change`() throws {
         var once = Self.cheap()
         once.firesOnce = true
         let changes = try [200, 1, 2, 3].enumerated().map {
@@ -194,7 +195,7 @@ import Testing
     ]
 
     @Test(arguments: differences)
-    func `the difference of two subscriptions is that of what fires them`(
+    func `the difference of two subscriptions is that of their firings`(
         isOnce: Bool, wasOnce: Bool, added: [UInt64], removed: [UInt64]
     ) throws {
         var draft = Fixtures.subscription("s", where: "price >= 2 AND price <= 4")

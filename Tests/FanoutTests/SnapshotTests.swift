@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `whichever snapshot it begins with, a follower owes the same`(
+    func `a follower owes the same with every snapshot`(
         seed: UInt64
     ) async throws {
         var settings = StoreSettings.forTests
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: Damage.allCases)
-    func `a snapshot that cannot be trusted is forgotten`(damage: Damage) async throws {
+    func `a damaged snapshot is forgotten`(damage: Damage) async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: 5, in: store)
         try await world.fill(entries: 60)
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func `a snapshot counts only from when the progress has reached it`() async throws {
+    @Test func `a snapshot counts only once the progress has reached it`() async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: 6, in: store)
         try await world.fill(entries: 40)
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func `that a snapshot cannot be recorded is said once a minute`() async throws {
+    @Test func `a failure to record a snapshot is logged once a minute`() async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: 6, in: store)
         try await world.fill(entries: 40)
@@ -234,7 +234,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what ended after the snapshot is kept until the next one`() async throws {
+    @Test func `endings after a snapshot are kept until the next one`() async throws {
         let store = try TemporaryStore().open()
         var world = World(seed: 7, in: store)
         try await world.fill(entries: 60)

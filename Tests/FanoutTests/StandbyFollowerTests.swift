@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all, OwnedStore.engines)
-    func `whenever it stood by and caught up, a follower owes the same`(
+    func `a follower owes the same with every standby state`(
         seed: UInt64, engine: OwnedStore.Engine
     ) async throws {
         let owned = try OwnedStore(engine)
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: OwnedStore.engines)
-    func `a start with a state that stood by reads what has changed alone`(
+    func `a start with a standby state reads only what has changed`(
         engine: OwnedStore.Engine
     ) async throws {
         let owned = try OwnedStore(engine)
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(arguments: OwnedStore.engines)
-    func `a state that pruning has passed is loaded anew`(
+    func `a standby state that pruning has overtaken is loaded again`(
         engine: OwnedStore.Engine
     ) async throws {
         let owned = try OwnedStore(engine)
@@ -128,7 +128,9 @@ import Testing
     }
 
     @Test(arguments: OwnedStore.engines)
-    func `the state of another store is loaded anew`(engine: OwnedStore.Engine) async throws {
+    func `the standby state of another store is loaded again`(
+        engine: OwnedStore.Engine
+    ) async throws {
         let (one, other) = (try OwnedStore(engine), try OwnedStore(engine))
         var world = World(seed: 7, in: one.store)
         try await world.fill(entries: 60)
@@ -152,7 +154,7 @@ import Testing
     @Test(
         .enabled(
             if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
-    func `a log that has lost its end and has grown again is another one`() async throws {
+    func `a log that was cut and has grown again counts as another one`() async throws {
         let owned = try OwnedStore(.server)
         var world = World(seed: 9, in: owned.store)
         try await world.fill(entries: 60)

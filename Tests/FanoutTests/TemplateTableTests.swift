@@ -11,7 +11,7 @@ import Testing
 
     private static let spellings = ["\u{E9}", "e\u{301}"]
 
-    @Test func `what is alike is kept once, as long as it is used`() {
+    @Test func `equal templates are kept once, as long as they are used`() {
         var table = Self.table()
         let numbers = ["a", "b", "a"].map { table.number(of: $0) }
         #expect(numbers[0] == numbers[2] && numbers[0] != numbers[1])
@@ -22,7 +22,7 @@ import Testing
     }
 
     /// A subscription in another spelling must not change the pushes of all others.
-    @Test func `what is spelled otherwise is not alike`() {
+    @Test func `templates in different spellings are not equal`() {
         var table = Self.table()
         let numbers = Self.spellings.map { table.number(of: $0) }
         #expect(numbers[0] != numbers[1])
@@ -36,7 +36,7 @@ import Testing
         #expect(last == numbers[1])
     }
 
-    @Test func `what goes after a snapshot is not found`() throws {
+    @Test func `a template released after a snapshot is not found`() throws {
         var table = Self.table()
         let numbers = Self.spellings.map { table.number(of: $0) }
         var image = ImageWriter()

@@ -52,7 +52,7 @@ import Testing
 
     /// What is computed for one subscription is reused for the next.
     @Test(arguments: [nil, ["price"]] as [[String]?])
-    func `subscriptions on the same fields are told of each update as it is`(
+    func `subscriptions on the same fields are judged for each update`(
         listed: [String]?
     ) throws {
         var state = ShardState(indexSeed: 1)
@@ -78,7 +78,7 @@ import Testing
         #expect(toldOfNothing == [6])
     }
 
-    @Test func `both images decide`() throws {
+    @Test func `the images before and after decide together`() throws {
         let entering = Self.update(from: RecordImage(Self.dear), to: RecordImage(Self.cheap))
         let leaving = Self.update(from: RecordImage(Self.cheap), to: RecordImage(Self.dear))
         let staying = Self.update(from: RecordImage(Self.cheap), to: RecordImage(Self.cheap))
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `an unknown image is never silently true`() throws {
+    @Test func `an unknown image never counts as entered, left or stayed`() throws {
         let unknown = RecordImage([:], completeness: .partial)
         for before in [nil, unknown] {
             let change = Self.update(from: before, to: RecordImage(Self.cheap))
@@ -106,7 +106,7 @@ import Testing
         try check(.left, Self.update(from: RecordImage(Self.cheap), to: unknown), fires: false)
     }
 
-    @Test func `a partial image decides if it shows what is asked`() throws {
+    @Test func `a partial image decides if it has the fields that are read`() throws {
         let dear = RecordImage(Self.dear, completeness: .partial)
         let cheap = RecordImage(Self.cheap, completeness: .partial)
         try check(.entered, Self.update(from: dear, to: cheap), fires: true)
@@ -114,7 +114,7 @@ import Testing
         try check(.stayed, Self.update(from: cheap, to: cheap), fires: true)
     }
 
-    @Test func `creations and deletions are judged as ever`() throws {
+    @Test func `creations and deletions are judged as usual`() throws {
         for firesWhen in FiresWhen.allCases {
             for operation in [ChangeOperation.create, .delete] {
                 try check(
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `changed keys are the source's, or those in which the images differ`() throws {
+    @Test func `changed keys come from the source, or from comparing the images`() throws {
         let before = RecordImage(["price": .integer(50), "title": .string("a")])
         let after = RecordImage(["price": .integer(50), "title": .string("b")])
         let change = Self.update(from: before, to: after)
@@ -148,7 +148,7 @@ import Testing
             fires: false)
     }
 
-    @Test func `of the before image, what was known before counts`() throws {
+    @Test func `the image before is judged by the former modification`() throws {
         var subscription = Fixtures.subscription(
             "s", where: "modificationDate > CAST(700000000, 'NSDate')")
         subscription.firesWhen = .entered
