@@ -18,7 +18,7 @@ import Testing
                 reaction: .retry(after: .seconds(seconds), scope: .gateway)))
     }
 
-    @Test func `a wish of years is shown as a day, tried ever later, and ended by hand`()
+    @Test func `a wish to wait for years is capped at a day, tried ever later, and ended by hand`()
         async throws
     {
         let bench = try await WorkerBench(window: 256) { request, _ in
@@ -60,7 +60,7 @@ import Testing
         #expect(bench.metrics["belfry_halts"] == 0)
     }
 
-    @Test func `one push that is accepted before the time is over ends it`() async throws {
+    @Test func `an accepted push ends the halt before its time`() async throws {
         let bench = try await WorkerBench { _, attempt in
             attempt == 1 ? Self.refusal(after: 86_400) : .accepted
         }
@@ -80,7 +80,7 @@ import Testing
     // MARK: Little traffic
 
     @Test(arguments: [PushOutcome.notSent(cause: "no connection"), nil])
-    func `a gateway that cannot be reached is told however little is sent`(
+    func `an unreachable gateway is reported even with little traffic`(
         outcome: PushOutcome?
     ) async throws {
         let bench = try await WorkerBench { _, _ in outcome }
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `failures that nobody ends count after ten seconds, one alone as well`() {
+    @Test func `lasting failures count after ten seconds, even a single one`() {
         var breaker = GatewayBreaker()
         let delivery = Fixtures.delivery(at: 1).delivery
         let isMany = breaker.note(.unknown(cause: "lost"), of: delivery, at: Fixtures.moment)
@@ -157,7 +157,7 @@ import Testing
                 reaction: .forgetDeviceToken(.unknownToGateway)))
     }
 
-    @Test func `a topic that nothing was accepted on is tried with tokens of other users`()
+    @Test func `a topic without accepted pushes is tried with tokens of other users`()
         async throws
     {
         let bench = try await WorkerBench(window: 256) { request, _ in Self.judged(request) }

@@ -11,7 +11,7 @@ import Testing
 ///
 /// The progress moves between the parts.
 @Suite struct BatchTests {
-    @Test func `a batch that ends within an entry is taken, although that is passed already`()
+    @Test func `a batch that ends within an entry is taken, even if that entry was passed`()
         async throws
     {
         let bench = try await WorkerBench(window: 1)
@@ -28,7 +28,7 @@ import Testing
         #expect(bench.gateway.requests.count == 5)
     }
 
-    @Test func `no delivery is passed before what goes to inboxes beside it`() async throws {
+    @Test func `no delivery is passed before the inbox entries that belong to it`() async throws {
         // The third delivery gets no answer, so that the fourth waits for room.
         let bench = try await WorkerBench(window: 1) { request, _ in
             request.deliveryID == Fixtures.delivery(at: 3).delivery.id ? nil : .accepted

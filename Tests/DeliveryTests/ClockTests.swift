@@ -20,7 +20,7 @@ import Testing
                 reaction: .retry(after: .seconds(seconds), scope: .device)))
     }
 
-    @Test func `small corrections are no step, and steps are told with their size`() {
+    @Test func `small corrections are no clock step, and steps are reported with their size`() {
         var watch = ClockWatch()
         let noon = Fixtures.moment
         #expect(watch.note(noon) == nil)
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [Duration.seconds(1), .seconds(3600), .seconds(2 * 86_400)])
-    func `a clock that is set back prolongs no retry, and no device's hold`(
+    func `setting the clock back prolongs no retry and no device hold`(
         step: Duration
     ) async throws {
         let bench = try await WorkerBench { request, attempt in
@@ -66,7 +66,7 @@ import Testing
     ///
     /// Otherwise a delivery that is admitted in between is judged by the new time and the old
     /// holds, and once waited for two days.
-    @Test func `who looks while a clock is found set back sees every wait moved already`() throws {
+    @Test func `once the clock is found set back, all waits have been moved`() throws {
         let clock = TestClock()
         let listener = WaitListener()
         let ledger = DeliveryLedger(
@@ -85,7 +85,7 @@ import Testing
         #expect(seen == halted.until.back(by: .seconds(3600)))
     }
 
-    @Test func `retries of a clock that was two days ahead wait no longer after a restart`()
+    @Test func `retries from a clock that was ahead do not wait longer after a restart`()
         async throws
     {
         let home = try TemporaryStore()
@@ -113,7 +113,7 @@ import Testing
         #expect(bench.gateway.requests.count == 5)
     }
 
-    @Test func `a halt of a container ends when it was to end`() async throws {
+    @Test func `setting the clock back prolongs no halt of a container`() async throws {
         let bench = try await WorkerBench { _, attempt in
             attempt == 1 ? .badCredential : .accepted
         }

@@ -64,7 +64,7 @@ import Testing
         var rung: Set<DeviceToken> { state.withLock { $0.1 } }
     }
 
-    @Test func `a push is accepted once it lies in the queue, and the courier is rung`()
+    @Test func `a push is accepted once it is queued, and the courier is notified`()
         async throws
     {
         let bench = try await Bench()
@@ -94,7 +94,7 @@ import Testing
         #expect(second == nil)
     }
 
-    @Test func `a push for a device that went is refused for good`() async throws {
+    @Test func `a push for a removed device is refused permanently`() async throws {
         let bench = try await Bench()
         bench.gateway.send([bench.request(1, device: "gone")])
         await bench.gateway.shutDown(within: .seconds(1))
@@ -106,7 +106,7 @@ import Testing
         #expect(refusal.status == 410)
     }
 
-    @Test func `what comes after the end, or to a closed store, was certainly not sent`()
+    @Test func `a push after shutdown, or to a closed store, is reported as not sent`()
         async throws
     {
         let bench = try await Bench()

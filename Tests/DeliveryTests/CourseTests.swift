@@ -44,7 +44,8 @@ import Testing
         #expect(try await bench.deadLetters == [])
     }
 
-    @Test func `without a credential a container waits, and goes when it has one`() async throws {
+    @Test func `a container without a credential waits, and goes on when it has one`() async throws
+    {
         let missing = PushOutcome.refused(
             GatewayRefusal(
                 status: 0, reason: GatewayRefusal.unusableCredential, reaction: .pauseContainer,
@@ -67,7 +68,7 @@ import Testing
 
     // MARK: Environments
 
-    @Test func `a token of one environment halts nothing of the other`() async throws {
+    @Test func `a wrong token for one environment does not halt the other`() async throws {
         let wrongKey = PushOutcome.refused(
             GatewayRefusal(
                 status: 403, reason: "BadEnvironmentKeyIdInToken", reaction: .pauseContainer))
@@ -84,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `a halt says what waits, why, since when and until when`() async throws {
+    @Test func `a halt reports what waits, why, since when and until when`() async throws {
         let bench = try await WorkerBench { _, _ in
             .refused(
                 GatewayRefusal(
@@ -118,7 +119,7 @@ import Testing
             reaction: .retry(after: nil, scope: .delivery)),
         GatewayRefusal(status: 503, reason: "Shutdown", reaction: .retryOnFreshConnection),
     ])
-    func `a gateway that answers with faults is left alone`(
+    func `a gateway that answers with errors is halted`(
         refusal: GatewayRefusal
     )
         async throws
@@ -143,7 +144,7 @@ import Testing
 
     // MARK: Unknown tokens
 
-    @Test func `an unknown token is forgotten, though nothing was accepted yet`() async throws {
+    @Test func `an unknown token is forgotten even before any push was accepted`() async throws {
         let bench = try await WorkerBench { request, _ in
             request.token == Fixtures.token(2) ? Self.unknownToken : .accepted
         }
@@ -161,7 +162,9 @@ import Testing
 
     // MARK: Pacing
 
-    @Test func `a background push that is sent again takes no second place`() async throws {
+    @Test func `a background push that is sent again takes no second place in the hour`()
+        async throws
+    {
         let bench = try await WorkerBench(silentPerHour: 2) { _, attempt in
             attempt < 4 ? .notSent(cause: "no connection") : .accepted
         }
@@ -179,7 +182,7 @@ import Testing
         #expect(bench.clock.moment < Fixtures.moment.advanced(by: .seconds(1800)))
     }
 
-    @Test func `what is halted takes no place among a device's background pushes`() async throws {
+    @Test func `a halted push takes no place among a device's background pushes`() async throws {
         let bench = try await WorkerBench(silentPerHour: 1) { _, attempt in
             attempt == 1
                 ? .refused(
@@ -205,7 +208,7 @@ import Testing
 
     // MARK: Ranges
 
-    @Test func `what waits is superseded by a newer change that is a range`() async throws {
+    @Test func `a newer change in a range supersedes a waiting delivery`() async throws {
         let bench = try await WorkerBench { _, _ in .unavailable }
         let collapsing: (inout Delivery) -> Void = {
             $0.notification.collapseID = "art"
@@ -233,7 +236,7 @@ import Testing
 
     // MARK: What is counted and told
 
-    @Test func `every settled delivery is counted by what it came to`() async throws {
+    @Test func `every settled delivery is counted by its outcome`() async throws {
         let bench = try await WorkerBench { request, _ in
             switch request.deliveryID.uuid.high {
             case 1: .accepted
@@ -264,7 +267,7 @@ import Testing
         #expect(try await bench.deadLetters.count == 2)
     }
 
-    @Test func `what needs a person is told once a minute, with a count and without tokens`()
+    @Test func `an alarm is logged once a minute, with a count and without tokens`()
         async throws
     {
         let token = Fixtures.token(1)

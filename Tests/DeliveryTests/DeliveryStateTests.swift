@@ -70,14 +70,14 @@ import Testing
         #expect(state.room == 2)
     }
 
-    @Test func `no more is admitted than was asked about`() {
+    @Test func `no more deliveries are admitted than were looked up`() {
         var state = state()
         let owed = deliveries(1...5)
         let admission = state.admit(owed[...], atMost: 3, withdrawn: [:], at: now)
         #expect(admission.taken == 3)
     }
 
-    @Test func `what is withdrawn or expired is not sent, and settled at once`() {
+    @Test func `a withdrawn or expired delivery is settled without being sent`() {
         var state = state()
         var owed = deliveries(1...2)
         owed.append(Fixtures.delivery(at: 3, expiration: now))
@@ -91,7 +91,7 @@ import Testing
         #expect(letters == [Withdrawal.device.rawValue])
     }
 
-    @Test func `too many inboxes wait`() {
+    @Test func `inbox entries are refused while too many wait`() {
         var state = state()
         let portion = Array(repeating: entry, count: 512)
         var taken = 0
@@ -115,7 +115,7 @@ import Testing
 
     // MARK: Tickets
 
-    @Test func `each attempt has a number of its own, and a second answer is ignored`() {
+    @Test func `each attempt has its own ticket, and a second answer is ignored`() {
         var state = state()
         let log = admit(deliveries(1...2), to: &state)
         let batch = RangeBatch(
@@ -136,7 +136,9 @@ import Testing
 
     // MARK: Slow answers
 
-    @Test func `after two seconds the front is adopted, and its answer ends the row`() throws {
+    @Test func `a delivery without an answer becomes a row after two seconds, until its answer`()
+        throws
+    {
         var state = state()
         let requests = admit(deliveries(1...2), to: &state).requests
         let early = state.adopt(at: now.advanced(by: .seconds(2)))
@@ -157,7 +159,7 @@ import Testing
         #expect(ended == 2)
     }
 
-    @Test func `what is adopted while due rows are read is not sent beside its first attempt`()
+    @Test func `a delivery that becomes a row while due rows are read is not sent twice`()
         throws
     {
         var state = state()
@@ -185,7 +187,7 @@ import Testing
 
     // MARK: Halts
 
-    @Test func `a refused credential halts its container, and one is let through to try`() {
+    @Test func `a refused credential halts its container, and one delivery may try`() {
         var state = state()
         let first = admit(deliveries(1...1), to: &state)
         let told = state.take(answer(first.requests, Self.badCredential), at: now)
@@ -211,7 +213,7 @@ import Testing
         #expect(over.names.suffix(3) == ["showHalts 0", "tellEndOfHalt", "wake retries"])
     }
 
-    @Test func `a container that is resumed goes at once`() {
+    @Test func `a resumed container sends at once`() {
         var state = state()
         let first = admit(deliveries(1...1), to: &state)
         _ = state.take(answer(first.requests, Self.badCredential), at: now)
@@ -224,7 +226,7 @@ import Testing
 
     // MARK: Pace
 
-    @Test func `background pushes beyond the hour's wait once, for their place`() throws {
+    @Test func `background pushes beyond the hour's limit wait once`() throws {
         var state = state(silentPerHour: 1)
         let silent = deliveries(1...3) { $0.notification.pushType = .background }
         let admission = admit(silent, to: &state)
@@ -241,7 +243,7 @@ import Testing
         #expect(again.requests.count == 2)
     }
 
-    @Test func `a device that the gateway wants left alone is left alone`() {
+    @Test func `a device that the gateway wants left alone gets no pushes`() {
         var state = state()
         let first = admit(deliveries(1...1), to: &state)
         let tooMany = Self.refusal(
@@ -253,7 +255,7 @@ import Testing
         #expect(reasons == [.said("TooManyRequests"), .deviceHold])
     }
 
-    @Test func `pushes of ranges follow their pace and their window`() {
+    @Test func `deliveries of ranges obey the pace and the window`() {
         var state = state()
         let batch = RangeBatch(
             id: 7, offset: 0, deliveries: deliveries(1...9), isLast: false)
@@ -269,7 +271,7 @@ import Testing
 
     // MARK: What takes another's place
 
-    @Test func `what waited gives way to a newer change of its record, what is new does not`() {
+    @Test func `a newer change supersedes a waiting delivery of its record, but no new one`() {
         var state = state()
         let record = RecordID(recordName: Fixtures.identifier("a1"))
         let owed = deliveries(1...2) {
@@ -286,7 +288,7 @@ import Testing
         #expect(letters == ["superseded by a newer change of the record"])
     }
 
-    @Test func `collapse IDs are bytes, as they are to the gateway`() {
+    @Test func `collapse IDs are compared by bytes, as the gateway does`() {
         func delivery(_ position: UInt64, collapsing id: String) -> Delivery {
             let owed = deliveries(position...position) {
                 $0.notification.collapseID = id

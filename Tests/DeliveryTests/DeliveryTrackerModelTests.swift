@@ -40,7 +40,7 @@ import Testing
             })
     }
 
-    @Test(arguments: Seeds.all) func `nothing is lost and the window bounds what repeats`(
+    @Test(arguments: Seeds.all) func `no delivery is lost, and crashes repeat at most the window`(
         seed: UInt64
     ) {
         for round in 0..<200 {

@@ -47,7 +47,7 @@ import Testing
         #expect(second?.receipts.count == 2)
     }
 
-    @Test func `the progress stays before what is judged beside the log`() {
+    @Test func `the progress stops before a change that is judged beside the log`() {
         var tracker = DeliveryTracker(mark: .start, window: 8)
         let before = Fixtures.delivery(at: 2)
         let after = Fixtures.delivery(at: 5)
@@ -86,7 +86,7 @@ import Testing
         #expect(tracker.inFlight == 0)
     }
 
-    @Test func `only one step is on its way`() {
+    @Test func `only one step is being recorded at a time`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         tracker.finish(LogPosition(1))
         let first = tracker.takeStep()
@@ -99,7 +99,7 @@ import Testing
         #expect(second?.to == mark(2))
     }
 
-    @Test func `the window counts what a crash would repeat, also while a step is on its way`() {
+    @Test func `the window counts what a crash would repeat, even while a step is recorded`() {
         var tracker = DeliveryTracker(mark: .start, window: 2)
         let delivery = Fixtures.delivery(at: 1)
         let ticket = tracker.admit(delivery, at: Fixtures.moment)
@@ -123,7 +123,7 @@ import Testing
         #expect(step?.retries == [])
     }
 
-    @Test func `a retry settles beside the log and its row ends`() {
+    @Test func `a retry is settled beside the log, and its row ends`() {
         var tracker = DeliveryTracker(mark: mark(9), window: 2)
         let retry = Retry(
             delivery: Fixtures.delivery(at: 3), attempts: 2, dueAt: Fixtures.moment,
@@ -141,7 +141,7 @@ import Testing
         #expect(tracker.retriesInFlight == [])
     }
 
-    @Test func `passing the end of an entry never takes the progress back`() {
+    @Test func `passing the end of an entry never moves the progress back`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let deliveries = [Fixtures.delivery(at: 1), Fixtures.delivery(at: 2)]
         let first = tracker.admit(deliveries[0], at: Fixtures.moment)
@@ -153,7 +153,7 @@ import Testing
         #expect(step?.to == mark(1, 1))
     }
 
-    @Test func `a slow answer becomes a retry that its answer still settles`() {
+    @Test func `a slow delivery becomes a retry, and its answer still settles it`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let slow = Fixtures.delivery(at: 1)
         let quick = Fixtures.delivery(at: 2)
@@ -174,7 +174,7 @@ import Testing
         #expect(last?.endedRetries == [slow.delivery.id])
     }
 
-    @Test func `a slow delivery that is answered before its row was written leaves no row`() {
+    @Test func `a slow delivery that is answered before its row is written leaves no row`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let slow = Fixtures.delivery(at: 1)
         let ticket = tracker.admit(slow, at: Fixtures.moment)
@@ -189,7 +189,7 @@ import Testing
         #expect(step?.to == mark(1))
     }
 
-    @Test func `adopted deliveries leave the window, which closes when they are as many again`() {
+    @Test func `adopted deliveries leave the window, but are bounded by as many again`() {
         var tracker = DeliveryTracker(mark: .start, window: 2)
         var tickets: [DeliveryTracker.Ticket] = []
         var rooms: [Int] = []
@@ -229,7 +229,7 @@ import Testing
         #expect(tracker.takeStep()?.to == mark(5))
     }
 
-    @Test func `a retry keeps its place until its end is durable`() {
+    @Test func `a retry stays in flight until its end is durable`() {
         var tracker = DeliveryTracker(mark: .start, window: 2)
         let retry = Retry(
             delivery: Fixtures.delivery(at: 1), attempts: 1, dueAt: Fixtures.moment,
@@ -254,7 +254,7 @@ import Testing
         #expect(open == [1, 1, 1, 2, 1, 0])
     }
 
-    @Test func `a step that could not be recorded is offered again, unchanged`() {
+    @Test func `a step that could not be recorded is offered again unchanged`() {
         var tracker = DeliveryTracker(mark: .start, window: 2)
         tracker.finish(LogPosition(1))
         let step = tracker.takeStep()
@@ -266,7 +266,7 @@ import Testing
         #expect(tracker.unrecordedStep == nil)
     }
 
-    @Test func `a step carries the last badge of each device that it passes`() {
+    @Test func `a step has the last badge of each device that it passes`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         for badge in [Int64(1), 2, 3] {
             let delivery = Fixtures.delivery(at: UInt64(badge), badge: badge)
@@ -277,7 +277,7 @@ import Testing
         #expect(step.map { Array($0.badges.values) } == [2])
     }
 
-    @Test func `admitting out of order is a programmer's error`() async {
+    @Test func `admitting out of order is a programming error`() async {
         await #expect(processExitsWith: .failure) {
             var tracker = DeliveryTracker(mark: .start, window: 4)
             _ = tracker.admit(Fixtures.delivery(at: 2), at: Fixtures.moment)

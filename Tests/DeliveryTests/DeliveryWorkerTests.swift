@@ -8,7 +8,7 @@ import StorageSQLite
 import Testing
 
 @Suite struct DeliveryWorkerTests {
-    @Test func `what the gateway accepts is settled and leaves a receipt`() async throws {
+    @Test func `an accepted push is settled and leaves a receipt`() async throws {
         let bench = try await WorkerBench()
         try await bench.run {
             try await bench.accept(1...20)
@@ -21,7 +21,7 @@ import Testing
         #expect(bench.worker.inFlight == 0)
     }
 
-    @Test func `where the progress stands is shown before anything is settled`() async throws {
+    @Test func `the progress is shown before anything is settled`() async throws {
         let mark = ProgressMark(position: LogPosition(7), offset: 0)
         let bench = try await WorkerBench(at: mark)
         #expect(bench.metrics["belfry_progress_position"] == 7)
@@ -77,7 +77,7 @@ import Testing
         #expect(receipts.filter { $0.outcome == .accepted }.map(\.attempt) == [3])
     }
 
-    @Test func `more retries than fit the retry window follow each other at once`() async throws {
+    @Test func `more retries than fit the retry window follow one another at once`() async throws {
         let bench = try await WorkerBench(retryWindow: 4) { _, attempt in
             attempt == 1 ? .unavailable : .accepted
         }
@@ -138,7 +138,7 @@ import Testing
 
     // MARK: Slow answers
 
-    @Test func `a slow answer holds nothing back, and is settled when it comes`() async throws {
+    @Test func `a slow answer blocks nothing, and is settled when it comes`() async throws {
         let bench = try await WorkerBench(window: 8) { request, _ in
             request.ticket == 0 ? nil : .accepted
         }
@@ -157,7 +157,7 @@ import Testing
         #expect(bench.gateway.requests.count == 3)
     }
 
-    @Test func `a gateway that answers nothing gets no more than two windows`() async throws {
+    @Test func `a gateway that never answers gets at most two windows`() async throws {
         let bench = try await WorkerBench(window: 4) { _, _ in nil }
         try await bench.run {
             let following = Task { try await bench.accept(1...20) }
@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test func `a container resumes at once when its settings were mended`() async throws {
+    @Test func `a container resumes at once when its settings are corrected`() async throws {
         let bench = try await WorkerBench { _, attempt in
             attempt == 1 ? .badCredential : .accepted
         }
@@ -227,7 +227,7 @@ import Testing
 
     // MARK: Shutdown, and faults of the store
 
-    @Test func `what is open at shutdown becomes a retry, and goes on after the start`()
+    @Test func `an open delivery becomes a retry at shutdown, and is sent after the start`()
         async throws
     {
         let temporary = try TemporaryStore()
@@ -253,7 +253,7 @@ import Testing
         await next.store.close()
     }
 
-    @Test func `while the disk is full nothing is lost, and the step is recorded later`()
+    @Test func `nothing is lost while the disk is full, and the step is recorded later`()
         async throws
     {
         let bench = try await WorkerBench()
@@ -276,7 +276,7 @@ import Testing
         #expect(receipts.count == 3)
     }
 
-    @Test func `a step that waits for the disk at the end is recorded by the shutdown`()
+    @Test func `shutdown records a step that waits for the disk`()
         async throws
     {
         let bench = try await WorkerBench()
@@ -291,7 +291,7 @@ import Testing
         #expect(mark == ProgressMark(position: LogPosition(3), offset: 0))
     }
 
-    @Test func `a disk that stays full does not hold up the end for ever`() async throws {
+    @Test func `a disk that stays full does not block the shutdown forever`() async throws {
         let bench = try await WorkerBench()
         bench.progress.refuse(.noRoom("full"))
         try await bench.run { try await bench.accept(1...3) }
@@ -304,7 +304,7 @@ import Testing
         time.cancel()
     }
 
-    @Test func `the worker stops when somebody else moved the progress`() async throws {
+    @Test func `the worker stops when another process moved the progress`() async throws {
         let bench = try await WorkerBench()
         let elsewhere = ProgressMark(position: LogPosition(9), offset: 0)
         try await bench.store.settle(SettledStep(from: .start, to: elsewhere))

@@ -24,7 +24,7 @@ import Testing
         return step.firings.map(\.position.rawValue)
     }
 
-    @Test func `an entry without deliveries is told with the progress`() {
+    @Test func `firings of an entry without deliveries are recorded with the progress`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let isTaken = tracker.add(firings: [Self.note(1), Self.note(2)])
         #expect(isTaken)
@@ -36,7 +36,7 @@ import Testing
         #expect(Self.step(&tracker) == nil)
     }
 
-    @Test func `an entry is told once its last delivery is passed, and not with the first`() {
+    @Test func `firings of an entry are recorded with its last delivery, not its first`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let owed = (0..<2).map { Sample.owed($0, at: 1) }
         let isTaken = tracker.add(firings: [Self.note(1)])
@@ -49,7 +49,7 @@ import Testing
         #expect(Self.step(&tracker) == [1])
     }
 
-    @Test func `an entry is told when a delivery of the next passes it, before it is finished`() {
+    @Test func `firings are recorded when a delivery of the next entry passes them`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let isTaken = tracker.add(firings: [Self.note(1), Self.note(2)])
         #expect(isTaken)
@@ -62,7 +62,7 @@ import Testing
         #expect(Self.step(&tracker) == nil)
     }
 
-    @Test func `a range is told with the step that ends it`() {
+    @Test func `firings of a range are recorded with the step that ends it`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let owed = (0..<2).map { Sample.owed($0, at: 1) }
         let tickets = owed.map { tracker.admit($0, range: 7, offset: 0) }
@@ -73,7 +73,7 @@ import Testing
         #expect(Self.step(&tracker) == [1])
     }
 
-    @Test func `too many are not taken until some are passed`() {
+    @Test func `too many firings are refused until some are passed`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         var many = Self.note(1)
         many.fired = Array(1...UInt64(Limits.maximumFiringsWaiting))

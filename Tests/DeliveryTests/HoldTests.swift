@@ -39,7 +39,7 @@ import Testing
 
     // MARK: Time zones
 
-    @Test func `zones are those of the database`() {
+    @Test func `time zones are those of the zone database`() {
         #expect(ZoneClock.has("Europe/Zurich") && ZoneClock.has("UTC"))
         #expect(ZoneClock.has("America/Argentina/Buenos_Aires"))
         for name in ["", "Zurich", "Europe/Zürich", "GMT+1", "../etc/passwd", "Europe/Nowhere"] {
@@ -96,7 +96,7 @@ import Testing
         ("12:00", "13:00", "2026-03-29T11:30:00Z", nil),
     ]
 
-    @Test(arguments: spans) func `quiet hours are one span by the device's clock`(
+    @Test(arguments: spans) func `quiet hours are one span on the device's clock`(
         from: String, until: String, now: String, span: String?
     ) throws {
         var zones = ZoneClock()
@@ -109,7 +109,7 @@ import Testing
                 == span)
     }
 
-    @Test func `quiet hours hold what comes until what waits goes`() throws {
+    @Test func `quiet hours hold new deliveries until waiting ones are released`() throws {
         var zones = ZoneClock()
         let days = [("2026-03-28", "02:30"), ("2026-10-24", "02:30"), ("2026-03-28", "01:10")]
         for (day, from) in days {
@@ -129,7 +129,7 @@ import Testing
 
     // MARK: What holds
 
-    @Test func `quiet hours hold what shows, unless it is urgent`() throws {
+    @Test func `quiet hours hold visible pushes unless they are urgent`() throws {
         var rules = HoldRules()
         let now = try Self.moment("2026-11-24T22:00:00Z")
         let quiet = try Self.owed { $0.device.quietHours = try Self.night() }
@@ -155,7 +155,7 @@ import Testing
             generator: SeededGenerator(seed: 1), tellsEnds: false)
     }
 
-    @Test func `what is held becomes a retry without an attempt, and goes when its time has come`()
+    @Test func `a held delivery becomes a retry without an attempt, and is sent when due`()
         throws
     {
         var state = state()
@@ -181,7 +181,7 @@ import Testing
         #expect(due.requests.map(\.deliveryID) == [owed.delivery.id])
     }
 
-    @Test func `how long a push took is not told of one that was to wait`() throws {
+    @Test func `the delay of a push that was held is not measured`() throws {
         var state = state()
         let now = Fixtures.moment
         let waits: [WaitReason] = [
@@ -210,7 +210,7 @@ import Testing
         #expect(tallies.map { $0.endings[.accepted] } == [6])
     }
 
-    @Test func `what expires while it is held ends as a dead letter`() throws {
+    @Test func `a delivery that expires while it is held becomes a dead letter`() throws {
         var state = state()
         let now = try Self.moment("2026-11-24T22:00:00Z")
         var quiet = try Self.owed(1) { $0.device.quietHours = try Self.night() }
@@ -233,7 +233,7 @@ import Testing
                 == ["expired: held: the subscription is paused"])
     }
 
-    @Test func `what was held, and expires because it was not sent afterwards, is lost`() throws {
+    @Test func `a delivery that expires unsent after its hold counts as expired`() throws {
         var state = state()
         let now = try Self.moment("2026-11-24T22:00:00Z")
         var quiet = try Self.owed(1) { $0.device.quietHours = try Self.night() }
@@ -290,7 +290,8 @@ import Testing
             generator: SeededGenerator(seed: 1), tellsEnds: false, presence: connections)
     }
 
-    @Test func `what a connected device has seen is not sent, and is in the accounts`() throws {
+    @Test func `a push that a connected device has seen is not sent, and is accounted for`() throws
+    {
         let connections = Connections()
         var state = state(connections)
         let now = Fixtures.moment
@@ -319,7 +320,7 @@ import Testing
         #expect(end.tallies.values.map(\.owed) == [0])
     }
 
-    @Test func `what was not seen is judged by all else, and waits for no connection twice`()
+    @Test func `an unseen push obeys the other holds, and waits for a connection only once`()
         throws
     {
         let connections = Connections()
@@ -345,7 +346,7 @@ import Testing
         #expect(sent.requests.map(\.deliveryID) == [owed.delivery.id])
     }
 
-    @Test func `who is not connected, asks for a push, or cannot wait is pushed to`() throws {
+    @Test func `a push is sent if no device is connected, or it cannot wait`() throws {
         let now = Fixtures.moment
         let owed = Self.owed { $0.device.isUnlessConnected = true }
         var absent = state(Connections(false))
@@ -373,7 +374,7 @@ import Testing
         try PushDigest(json: ["seconds": .integer(seconds)], path: "")
     }
 
-    @Test func `a digest waits for its span, and on to the end of quiet hours`() throws {
+    @Test func `a digest waits for its span, and on until quiet hours end`() throws {
         var rules = HoldRules()
         let now = try Self.moment("2026-11-24T12:00:00Z")
         let owed = try Self.owed { $0.subscription.digest = try Self.digest(60) }
@@ -404,7 +405,7 @@ import Testing
         return owed
     }
 
-    @Test func `of any span a device gets so many, and what waits goes first`() throws {
+    @Test func `a throttle limits pushes in any span, and waiting ones go first`() throws {
         var memory = ThrottleMemory()
         let start = Fixtures.moment
         func place(_ owed: OwedDelivery, at seconds: Int64) throws -> Timestamp? {
@@ -424,7 +425,7 @@ import Testing
         #expect(try place(try Self.few(8), at: 121) == nil)
     }
 
-    @Test func `the times of a throttle go back with the clock`() throws {
+    @Test func `the times of a throttle are set back with the clock`() throws {
         var memory = ThrottleMemory()
         let throttle = try PushThrottle(json: ["pushes": 1, "seconds": 60], path: "")
         let now = Fixtures.moment
@@ -436,7 +437,7 @@ import Testing
                 == now.advanced(by: .seconds(-940)))
     }
 
-    @Test func `a digest says its number wherever its texts ask for it`() throws {
+    @Test func `a digest puts its count wherever its texts ask for it`() throws {
         var newest = Fixtures.delivery(at: 9)
         let mark = String(Delivery.countMark)
         newest.delivery.together = Array(
@@ -459,7 +460,7 @@ import Testing
                 == ["belfry": ["count": 7]])
     }
 
-    @Test func `a digest is the newest of its deliveries, with how many it stands for`() throws {
+    @Test func `a digest is its newest delivery, with the number of deliveries`() throws {
         var newest = Fixtures.delivery(at: 9)
         newest.delivery.collapsingRecord = Fixtures.change(.create, "r").recordID
         let alone = Digest(

@@ -4,7 +4,7 @@ import Testing
 
 /// Latency quantiles that are exact enough for a display.
 @Suite struct LatencyBucketsTests {
-    @Test func `a quantile is within a quarter above what was measured`() throws {
+    @Test func `a quantile is at most a quarter above the measured latency`() throws {
         for micros in [1, 3, 4, 7, 8, 100, 999, 12_345, 1_000_000, 60_000_000] {
             var buckets = LatencyBuckets()
             buckets.add(.microseconds(micros))
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test func `quantiles are of those that came since`() throws {
+    @Test func `quantiles are of the latencies since the last reading`() throws {
         var buckets = LatencyBuckets()
         #expect(buckets.quantile(0.5) == nil)
         for _ in 0..<1000 { buckets.add(.milliseconds(900)) }
@@ -27,7 +27,7 @@ import Testing
         #expect(try #require(later.quantile(1)) > 0.5)
     }
 
-    @Test func `what is out of all measure has a place too`() {
+    @Test func `latencies beyond every bucket are counted too`() {
         var buckets = LatencyBuckets()
         buckets.add(.seconds(-5))
         buckets.add(.zero)

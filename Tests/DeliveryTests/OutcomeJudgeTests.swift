@@ -54,7 +54,7 @@ import Testing
         #expect(step.retries.map(\.attempts) == [attempts])
     }
 
-    @Test func `the last attempt ends as a dead letter that says why`() {
+    @Test func `the last attempt becomes a dead letter with its reason`() {
         let answer = refusal(
             500, "InternalServerError", .retry(after: nil, scope: .delivery))
         let step = step(verdict(answer, attempts: 2))
@@ -97,7 +97,7 @@ import Testing
 
     // MARK: Deadlines
 
-    @Test func `what was to expire at once is owed one send, and what was not sent is none`() {
+    @Test func `a push that expires at once is owed one send, and an unsent attempt is none`() {
         let delivery = Fixtures.delivery(at: 1, expiration: Fixtures.moment)
         let notSent = PushOutcome.notSent(cause: "no connection")
         let paused = refusal(403, "InvalidProviderToken", .pauseContainer)
@@ -117,7 +117,7 @@ import Testing
         #expect(ending?.ending == .expired)
     }
 
-    @Test(arguments: Seeds.all) func `a draw never passes a deadline that is near`(seed: UInt64) {
+    @Test(arguments: Seeds.all) func `a random wait never passes a near deadline`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let expiration = now.advanced(by: .seconds(5))
         let delivery = Fixtures.delivery(at: 1, expiration: expiration)
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: [(49, false), (51, true)])
-    func `a wish to wait is not cut short for a deadline`(tenths: Int, isDead: Bool) {
+    func `a gateway's wish to wait is not shortened for a deadline`(tenths: Int, isDead: Bool) {
         let delivery = Fixtures.delivery(at: 1, expiration: now.advanced(by: .seconds(5)))
         let answer = refusal(
             429, "TooManyRequests",
@@ -141,7 +141,7 @@ import Testing
         #expect(resolution.dueAt.map { least <= $0 } ?? isDead)
     }
 
-    @Test func `a delivery that ends again says once how it ended`() {
+    @Test func `a redriven delivery that ends again has one end in its reason`() {
         let delivery = Fixtures.delivery(at: 1, expiration: now)
         for reason in ["expired: no connection", "attempts used up: no connection"] {
             let ending = judge.ending(
@@ -154,7 +154,7 @@ import Testing
 
     // MARK: Fresh connections
 
-    @Test func `what belongs on another connection goes at once, and is no attempt`() {
+    @Test func `a push that needs another connection goes at once, without an attempt`() {
         let answer = refusal(503, "Shutdown", .retryOnFreshConnection)
         let first = verdict(answer).resolution
         #expect(first.dueAt == now)
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: Answers
 
-    @Test func `the gateway's wish to wait is the least`() {
+    @Test func `the gateway's wish to wait is a minimum`() {
         let asked = refusal(
             429, "TooManyRequests", .retry(after: .seconds(300), scope: .device))
         let due = verdict(asked).resolution.dueAt
@@ -177,7 +177,7 @@ import Testing
         #expect(due.map { $0 <= now.advanced(by: .seconds(331)) } == true)
     }
 
-    @Test func `a wish to wait for ever is granted a day at the most`() {
+    @Test func `a wish to wait forever is capped at a day`() {
         let asked = refusal(
             429, "TooManyRequests", .retry(after: .seconds(Int64.max), scope: .device))
         let due = verdict(asked).resolution.dueAt
@@ -185,7 +185,7 @@ import Testing
         #expect(due.map { $0 >= now.advanced(by: .seconds(86_400)) } == true)
     }
 
-    @Test func `a token that is dead since after its registration is forgotten`() {
+    @Test func `a token that died after its registration is forgotten`() {
         let since = Fixtures.moment.advanced(by: .seconds(1))
         let step = step(
             verdict(refusal(410, "Unregistered", .forgetDeviceToken(.dead(since: since)))))
@@ -194,7 +194,7 @@ import Testing
         #expect(step.deadLetters.count == 1)
     }
 
-    @Test func `a token that was registered after the gateway's verdict stays`() {
+    @Test func `a token that was registered after the gateway's verdict is kept`() {
         let since = Fixtures.moment.advanced(by: .seconds(-1))
         let step = step(
             verdict(refusal(410, "Unregistered", .forgetDeviceToken(.dead(since: since)))))
@@ -219,7 +219,7 @@ import Testing
         #expect(step.retries.map(\.attempts) == [1])
     }
 
-    @Test func `a gateway that may have erred is tried again sooner`() {
+    @Test func `an answer that may be the gateway's error is tried again sooner`() {
         var doubtful = Gateway.GatewayRefusal(
             status: 403, reason: "ExpiredProviderToken", reaction: .pauseContainer)
         doubtful.trialAfter = .seconds(4)
@@ -258,7 +258,7 @@ import Testing
             since: Fixtures.moment.advanced(by: .seconds(since)))
     }
 
-    @Test func `a token is dead for registrations before the verdict only`() {
+    @Test func `a token is dead only for registrations before the verdict`() {
         var memory = DeadTokenMemory()
         // The devices of `Fixtures` are registered at `Fixtures.moment`, and this one has token 1.
         let delivery = Fixtures.delivery(at: 1).delivery

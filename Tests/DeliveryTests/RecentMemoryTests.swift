@@ -3,7 +3,7 @@ import Testing
 @testable import Delivery
 
 @Suite struct RecentMemoryTests {
-    @Test func `beyond the limit the oldest makes room`() {
+    @Test func `the oldest entry is removed beyond the limit`() {
         var memory = RecentMemory<Int, String>(limit: 2)
         memory[1] = "one"
         memory[2] = "two"
@@ -13,7 +13,7 @@ import Testing
         #expect(memory[1] == nil && memory[2] == "two" && memory[3] == "three")
     }
 
-    @Test func `a key that comes back is as young as it is`() {
+    @Test func `a key that is set again counts as new`() {
         var memory = RecentMemory<Int, String>(limit: 2)
         memory[1] = "one"
         memory[1] = nil

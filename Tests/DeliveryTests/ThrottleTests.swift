@@ -47,7 +47,7 @@ import Testing
         return ThrottlePast(line, places: places, isWaitedFor: isWaitedFor)
     }
 
-    @Test func `a line that is not remembered is learned from what is durable`() throws {
+    @Test func `an unknown line is learned from the durable places`() throws {
         var memory = ThrottleMemory()
         let owed = try Self.throttled(1)
         let other = try Self.throttled(1, device: "tablet")
@@ -64,7 +64,7 @@ import Testing
         #expect(try Self.place(owed, at: 56, in: &memory) == Self.after(60))
     }
 
-    @Test func `what waited before goes first, and a clock that was set back takes no place away`()
+    @Test func `waiting pushes go first, and a clock that was set back frees no place`()
         throws
     {
         var memory = ThrottleMemory()
@@ -79,7 +79,7 @@ import Testing
             "what the clock says was later has just been")
     }
 
-    @Test func `what has gone once goes again, and counts`() throws {
+    @Test func `a delivery that was sent once is sent again at once, and counts`() throws {
         var memory = ThrottleMemory()
         #expect(try Self.place(try Self.throttled(1, 1), at: 0, in: &memory) == nil)
         let late = try Self.throttled(2, 1)
@@ -104,7 +104,7 @@ import Testing
         #expect(rehearsed.unrecordedPlace(of: owed.delivery) == nil)
     }
 
-    @Test func `what is about to be decided on is not forgotten for what is learned with it`()
+    @Test func `a line that is about to be decided is not evicted by others`()
         throws
     {
         var memory = ThrottleMemory()
@@ -126,7 +126,7 @@ import Testing
         #expect(memory.unknownLines(among: [next]) == [ThrottledLine(next.delivery)])
     }
 
-    @Test func `a restart gives no places anew`() async throws {
+    @Test func `a restart frees no places`() async throws {
         let temporary = try TemporaryStore()
         let bench = try await WorkerBench(on: temporary)
         try await bench.run {

@@ -20,7 +20,7 @@ import Testing
         return owed
     }
 
-    @Test func `nothing accepted and every token of many users unknown means the settings`() {
+    @Test func `many users' unknown tokens without an accepted push mean wrong settings`() {
         var breaker = TokenVerdictBreaker()
         breaker.noteAcceptance(of: owed(to: "ann", 1, .development))
         let verdicts = (2...120).map { serial in
@@ -31,7 +31,7 @@ import Testing
         #expect(verdicts.dropFirst(few).allSatisfy { $0 == .settings })
     }
 
-    @Test func `one user's tokens say nothing of the settings, however many they are`() {
+    @Test func `one user's unknown tokens never mean wrong settings`() {
         var breaker = TokenVerdictBreaker()
         for serial in 1...500 as ClosedRange<UInt64> {
             let user = ["ann", "bob"][Int(serial % 2)]
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `fifty users who make up tokens halt no topic that was accepted on`() {
+    @Test func `made-up tokens of fifty users do not halt a topic with accepted pushes`() {
         var breaker = TokenVerdictBreaker()
         breaker.noteAcceptance(of: owed(to: "ann", 1))
         for serial in 2...20_000 as ClosedRange<UInt64> {
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `tokens that worked and are unknown now, with none accepted, mean the settings`() {
+    @Test func `working tokens that all become unknown mean wrong settings`() {
         var breaker = TokenVerdictBreaker()
         let fleet = (1...40 as ClosedRange<UInt64>).map { owed(to: "user\($0)", $0) }
         for owed in fleet { breaker.noteAcceptance(of: owed) }
@@ -61,7 +61,7 @@ import Testing
         #expect(verdicts.count { $0 == .token } == TokenVerdictBreaker.leastUnknown - 1)
     }
 
-    @Test func `what worked tries first, then old registrations of users without a failure`() {
+    @Test func `working tokens try first, then old registrations of users without a failure`() {
         var breaker = TokenVerdictBreaker()
         for serial in 10...30 as ClosedRange<UInt64> {
             _ = breaker.judgeUnknownToken(of: owed(to: "user\(serial)", serial))

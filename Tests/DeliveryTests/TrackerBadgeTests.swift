@@ -16,7 +16,7 @@ import Testing
         Resolution(accepted: delivery, attempts: 1, at: Fixtures.moment)
     }
 
-    @Test func `what was raised before a badge was set does not outlast it`() {
+    @Test func `a badge raised before another one was set does not outlast it`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let delivery = Fixtures.delivery(at: 1, badge: 7)
         let ticket = tracker.admit(delivery, at: Fixtures.moment)
@@ -29,7 +29,7 @@ import Testing
         #expect(step?.to == ProgressMark(position: LogPosition(2), offset: 0))
     }
 
-    @Test func `what is raised after a badge was set counts on from it`() {
+    @Test func `a badge raised after one was set counts on from it`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let before = Fixtures.delivery(at: 1, badge: 7)
         let after = Fixtures.delivery(at: 3, badge: 1)
@@ -43,7 +43,7 @@ import Testing
         #expect(step?.badges == [holder: 1])
     }
 
-    @Test func `a badge that is set is recorded although nothing is owed`() {
+    @Test func `a badge that is set is recorded even if no delivery is owed`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         tracker.finish(LogPosition(1), badges: [holder: 3])
         let step = tracker.takeStep()

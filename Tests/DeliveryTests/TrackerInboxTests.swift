@@ -31,7 +31,7 @@ import Testing
         #expect(step?.to == ProgressMark(position: LogPosition(1), offset: 0))
     }
 
-    @Test func `the progress never passes a change whose inbox is not recorded`() {
+    @Test func `the progress never passes a change whose inbox entries are not recorded`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         for position in 1...3 as ClosedRange<UInt64> {
             _ = tracker.add([entry(position)])
@@ -42,7 +42,7 @@ import Testing
         #expect(step?.to == ProgressMark(position: LogPosition(3), offset: 0))
     }
 
-    @Test func `an inbox is recorded although nobody has a device`() {
+    @Test func `inbox entries are recorded even if the user has no device`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         _ = tracker.add([entry(1)])
         let step = tracker.takeStep()
@@ -53,7 +53,7 @@ import Testing
         #expect(next == nil)
     }
 
-    @Test func `too many inboxes wait for the store`() {
+    @Test func `inbox entries are refused while too many wait for the store`() {
         var tracker = DeliveryTracker(mark: .start, window: 4)
         let portion = (1...512).map { entry(UInt64($0)) }
         var taken = 0

@@ -12,7 +12,7 @@ import Testing
 @Suite struct WaitingTests {
     // MARK: Rows of a halted lane
 
-    @Test func `what is halted is written once, and nobody reads it until it may go`()
+    @Test func `a halted delivery is written once, and not read until it may go`()
         async throws
     {
         let bench = try await WorkerBench { _, _ in .badCredential }
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `a halt ends once nothing waits for it any more`() async throws {
+    @Test func `a halt ends once nothing waits for it`() async throws {
         let bench = try await WorkerBench { _, _ in .badCredential }
         try await bench.run {
             try await bench.accept(1...3)
@@ -55,7 +55,7 @@ import Testing
         #expect(try await bench.deadLetters.count == 3)
     }
 
-    @Test func `a halt ends though there is another one for which something waits`() async throws {
+    @Test func `a halt ends even if another one still has waiting deliveries`() async throws {
         let bench = try await WorkerBench { _, _ in .badCredential }
         let end = bench.clock.moment.advanced(by: .seconds(300))
         try await bench.run {
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `what a gateway asked for, and what is tried just now, is not left untried`() {
+    @Test func `a halt that was asked for, or is being tried, does not count as untried`() {
         var halts = Halts()
         let now = Fixtures.moment
         let asked = OutcomeJudge.Halt(
@@ -108,7 +108,7 @@ import Testing
 
     // MARK: The circuit breaker
 
-    @Test func `a gateway that fails for a while is left alone, and tried one by one`()
+    @Test func `a failing gateway is left alone, and tried one push at a time`()
         async throws
     {
         let bench = try await WorkerBench(window: 256) { _, _ in .unavailable }
@@ -139,7 +139,7 @@ import Testing
         #expect(Set(bench.gateway.requests.map(\.deliveryID)).count == 60)
     }
 
-    @Test func `a connection that is lost with all that was open on it halts nothing`()
+    @Test func `a lost connection with all its open pushes halts nothing`()
         async throws
     {
         let bench = try await WorkerBench(window: 256) { _, attempt in
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `one container's broken gateway leaves the others theirs`() async throws {
+    @Test func `the broken gateway of one container does not affect others`() async throws {
         let bench = try await WorkerBench(window: 64) { request, _ in
             request.container == Fixtures.container ? nil : .accepted
         }
@@ -178,7 +178,7 @@ import Testing
 
     // MARK: Turns
 
-    @Test func `one container's crowd of retries lets another's one go`() async throws {
+    @Test func `many retries of one container do not block those of another`() async throws {
         let bench = try await WorkerBench(retryWindow: 8) { _, attempt in
             attempt == 1 ? .unavailable : .accepted
         }
@@ -202,7 +202,7 @@ import Testing
 
     // MARK: Devices
 
-    @Test func `a device that gets too many pushes is left alone, and the others are not`()
+    @Test func `a device with too many pushes is left alone, and others are not`()
         async throws
     {
         let tooMany = PushOutcome.refused(
@@ -264,7 +264,7 @@ import Testing
         #expect(waited == [], "waiting uses up no attempt")
     }
 
-    @Test func `what a courier keeps is not spread`() async throws {
+    @Test func `background pushes to a courier are not spread`() async throws {
         let bench = try await WorkerBench(silentPerHour: 3)
         try await bench.run {
             try await bench.accept(
@@ -287,7 +287,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `what waits is superseded by a newer change of its record`(
+    func `a newer change of a record supersedes a waiting delivery`(
         hasRestarted: Bool
     )
         async throws

@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: Meanwhile.allCases)
-    func `a retry that is not its recipient's any more ends, also after a restart`(
+    func `a retry whose device has another owner ends, also after a restart`(
         meanwhile: Meanwhile
     ) async throws {
         let home = try TemporaryStore()
@@ -96,7 +96,7 @@ import Testing
         return try await bench.deadLetters.map(\.reason)
     }
 
-    @Test func `a delivery that was not sent before is not sent after a sign-out either`()
+    @Test func `an unsent delivery is not sent after a sign-out`()
         async throws
     {
         let bench = try await WorkerBench(window: 2) { _, _ in nil }
@@ -117,7 +117,7 @@ import Testing
                 == Array(repeating: Withdrawal.device.rawValue, count: 2))
     }
 
-    @Test func `a store that is away when deliveries are handed over is waited for`() async throws {
+    @Test func `handing over waits for a store that is away`() async throws {
         let bench = try await WorkerBench()
         try await Meanwhile.signOut.happen(to: bench.store)
         bench.progress.refuseReading(.unavailable("the database cannot be reached"))
@@ -134,7 +134,7 @@ import Testing
         #expect(bench.gateway.requests.isEmpty)
     }
 
-    @Test func `a store that is away when the worker begins is waited for`() async throws {
+    @Test func `the worker waits at its start for a store that is away`() async throws {
         let bench = try await WorkerBench()
         bench.progress.refuseReading(.unavailable("the database cannot be reached"))
         try await bench.run {
@@ -149,7 +149,9 @@ import Testing
         #expect(bench.gateway.requests.count == 2)
     }
 
-    @Test func `what a gateway holds when its registration ends is judged anew`() async throws {
+    @Test func `an attempt that the gateway holds is checked again when its registration ends`()
+        async throws
+    {
         let bench = try await WorkerBench { _, _ in nil }
         try await bench.run {
             try await bench.accept(1...30)
@@ -177,7 +179,7 @@ import Testing
                 == Array(repeating: Withdrawal.device.rawValue, count: 30))
     }
 
-    @Test func `a token may go to a user whose name is another spelling`() async throws {
+    @Test func `a token may move to a user whose name has another spelling`() async throws {
         let store = try await WorkerBench { _, _ in nil }.store
         let owed = deliveries(1...1) { $0.owner = Fixtures.identifier("zo\u{e9}") }
         _ = try await store.register(
@@ -188,7 +190,9 @@ import Testing
         #expect(try await store.withdrawals(among: owed)[owed[0].delivery.id] == .token)
     }
 
-    @Test func `a token that the same user registers anew keeps what waits for it`() async throws {
+    @Test func `waiting deliveries survive a new registration of the token by its user`()
+        async throws
+    {
         let bench = try await WorkerBench { _, attempt in
             attempt == 1 ? Self.offline : .accepted
         }
@@ -205,7 +209,7 @@ import Testing
         #expect(try await bench.deadLetters.isEmpty)
     }
 
-    @Test func `what a dead token ended is redriven once its user has registered it again`()
+    @Test func `deliveries ended by a dead token are redriven once the user registers it again`()
         async throws
     {
         let bench = try await WorkerBench { _, _ in

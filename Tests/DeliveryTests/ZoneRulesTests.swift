@@ -13,7 +13,7 @@ import Testing
         "Europe/Zurich", "Pacific/Apia", "Pacific/Chatham", "UTC",
     ]
 
-    @Test(arguments: names) func `zones are as Foundation has them`(name: String) throws {
+    @Test(arguments: names) func `zones agree with Foundation's`(name: String) throws {
         let zone = try #require(TimeZone(identifier: name))
         var clock = ZoneClock()
         var differences: [Date] = []
@@ -26,7 +26,7 @@ import Testing
         #expect(differences == [])
     }
 
-    @Test func `the rule goes on where the list of changes ends`() throws {
+    @Test func `the yearly rule continues where the list of changes ends`() throws {
         let rules: [(rule: String, moment: Int64, offset: Int64)] = [
             ("UTC0", 0, 0), ("<+0545>-5:45", 0, 20_700), ("JST-9", 0, 32_400),
             // 2026-03-29T01:00Z and 2026-10-25T01:00Z.
@@ -59,11 +59,11 @@ import Testing
         "", "A0", "CET", "CET-1CEST", "CET-1CEST,M3.5.0", "CET-1CEST,M13.5.0,M10.5.0",
         "CET-1CEST,M3.5.0,M10.5.0/3x", "<CET-1", "CET-1:60", "CET-1CEST,366,J1", "CET-200",
     ])
-    func `what is no rule is none`(text: String) {
+    func `a malformed rule is refused`(text: String) {
         #expect(YearlyRule(text) == nil)
     }
 
-    @Test func `a file that is cut or altered is none, or one that is read`() throws {
+    @Test func `a truncated or altered file is refused or read without a crash`() throws {
         let path = "/usr/share/zoneinfo/Europe/Zurich"
         let bytes = Array(try #require(FileManager.default.contents(atPath: path)))
         let whole = try #require(ZoneRules(bytes))
