@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Continuous backup for real: a relay is killed while it ships, to a folder, to a folder that is full, and
-to a bucket of an S3-like store that goes away. What is restored is compared with the relay's own file,
-row for row, and every moment at which a change was acknowledged is gone back to.
+"""Continuous backup for real: relays are killed while they ship to a folder, a full folder and a bucket.
 
-The bucket is moto's (PyPI), on the loopback interface; without it that scene is left out. The full folder
-is a small tmpfs, which only root can mount; otherwise that scene is left out.
+What is restored is compared with the relay's own file, row for row. Then the store is restored as of every
+moment at which a change was acknowledged.
+
+The bucket is moto's (PyPI), an S3-like store on the loopback interface that goes away and comes back. Without
+moto that scene is left out. The full folder is a small tmpfs, which only root can mount; otherwise that scene is
+left out.
 
   python3 Tests/Campaigns/backup.py folder full bucket --kills 5 --binary .build/release/belfry
 """
@@ -12,7 +14,7 @@ import argparse, datetime, json, logging, os, random, shutil, sqlite3, subproces
 from rig import Rig, binary, free_port
 
 SCENES = {}
-# What a restored store has of its own: its identity, and what is bound to it.
+# Tables in which a restored store differs from its origin: its identity, and what depends on it.
 OWN = {"store", "stateSnapshot", "progress", "shardHead", "sqlite_stat1", "sqlite_stat4"}
 
 
@@ -32,7 +34,7 @@ def until(fits, what, bound=120):
 
 
 def rows(path):
-    """The rows of each table, as a set of texts."""
+    """Returns the rows of each table as a set of texts."""
     database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     names = [name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     found = {name: sorted(map(repr, database.execute(f'SELECT * FROM "{name}"')))
@@ -42,7 +44,7 @@ def rows(path):
 
 
 class Shipped:
-    """A relay that ships to a place, and when each of its changes was acknowledged."""
+    """A relay that ships to a place, and the moments at which its changes were acknowledged."""
 
     def __init__(self, belfry, place, settings=(), environment=None):
         self.belfry, self.place = belfry, place
@@ -61,7 +63,7 @@ class Shipped:
         return self.rig.relay.overview()["backup"]
 
     def shipped(self):
-        """Waits until all that was acknowledged is at the place, in a copy that is whole."""
+        """Waits until the place has everything that was acknowledged, in a complete copy."""
         last = self.acknowledged[-1] if self.acknowledged else ""
         return until(lambda: (self.state() or {}).get("shippedUntil", "") > last
                      and self.state(), f"shipped to {self.place}")
@@ -95,7 +97,8 @@ class Shipped:
         return count
 
     def judge(self, moments):
-        """Ends the relay; everything is whole, equals its file, and can be gone back to."""
+        """Ends the relay; checks that the backups are complete, equal the relay's file, and reach every
+        moment."""
         assert self.rig.relay.stop() == 0
         verdict = self.run("backups", "verify", self.place)
         assert not verdict["problems"], verdict
@@ -110,7 +113,7 @@ class Shipped:
         for index in sorted(random.sample(can, min(moments, len(can)))):
             copy, _ = self.restore(self.acknowledged[index])
             found = self.names(copy)
-            # What was acknowledged by then is there, and nothing that was sent later.
+            # All changes that were acknowledged by that moment are there, and none that was sent later.
             assert found in (index + 1, index + 2), f"change {index}: {found}"
         print(f"{len(self.acknowledged)} changes, {verdict['segments']} segments and "
               f"{verdict['copies']} copies of {verdict['bytes']} bytes: {count} rows in "
@@ -145,7 +148,7 @@ def folder(belfry, count):
 
 @scene
 def full(belfry, _):
-    """A folder without room holds nobody up, is told of, and is shipped to when there is room."""
+    """A folder without room blocks nothing, is reported, and is shipped to when there is room."""
     place = tempfile.mkdtemp(prefix="belfry-full-")
     if os.geteuid() or subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=64m", "none", place]).returncode:

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Two machines with a relay of each of two stores: stores are handed over when a machine comes, and
-taken when one goes.
+"""Two machines, each with a relay of each of two stores: stores move when a machine comes or goes.
 
-One machine owns both stores; the other comes, and one store is handed to it, which is posted to all
-the while, at both relays in turn. The process that had it stands by for it without being started
-again. Then the machine that came is killed, and the first has both again. A ledger has what was
-acknowledged; the gateway's record is compared with it. A store moves after it was owned for a minute,
-so that a round takes some 80 seconds.
+One machine owns both stores. The second machine comes, and gets one of the stores by a hand-over. Meanwhile
+changes are posted to that store, at both relays in turn. The process that had the store stands by for it
+without a restart. Then the second machine is killed, and the first one owns both stores again. A ledger of
+acknowledged changes is compared with the gateway's record. A store moves after it was owned for a minute, so a
+round takes about 80 seconds.
 
   python3 Tests/Campaigns/balance.py --rounds 2
 """
@@ -26,8 +25,10 @@ def drawn(text):
 
 
 def schemas():
-    """Two names, the first of the store that the second machine gets: among equals a hash of the names
-    of store and machine decides, and likewise where a container lies of which nobody says it."""
+    """Returns two schema names, of which the second machine gets the first.
+
+    Among equal choices a hash of the names of store and machine decides. A hash also decides where a
+    container is created if the request does not say."""
     place = f"{CONTAINER}/development"
     for number in range(1000):
         moves, stays = f"a{number}", f"b{number}"
@@ -41,7 +42,7 @@ MOVES, STAYS = schemas()
 
 
 class Node(Relay):
-    """The relay of a store on a machine."""
+    """The relay of one store on one machine."""
 
     def __init__(self, machine, schema, field):
         place = os.path.join(field.folder, f"{machine}-{schema}")
@@ -62,14 +63,14 @@ class Node(Relay):
             return file.read().count(text)
 
     def memory(self):
-        """What it has resident, in megabytes."""
+        """Returns the resident memory in megabytes."""
         with open(f"/proc/{self.process.pid}/status") as file:
             line = next(line for line in file if line.startswith("VmRSS"))
         return int(line.split()[1]) // 1024
 
 
 class Driver(threading.Thread):
-    """Posts changes to the relays of the store that moves, in turn, each until it is taken."""
+    """Posts changes to the relays of the store that moves, in turn, each change until it is accepted."""
 
     def __init__(self, field, number):
         super().__init__(daemon=True)
@@ -125,7 +126,7 @@ class Field:
         self.figures.setdefault(what, []).append(round(figure, 3))
 
     def owner(self, schema):
-        """The machine that owns a store, as the database says; None if nobody does."""
+        """Returns the machine that owns a store according to the database, or None."""
         asked = subprocess.run(
             [self.belfry, "nodes", "--database", self.database, "--schema", schema, "--json"],
             capture_output=True, text=True)
@@ -140,7 +141,7 @@ class Field:
             time.sleep(0.02)
 
     def join(self):
-        """The second machine comes, and has one of the stores after a while."""
+        """Starts the second machine, and waits until it owns one of the stores."""
         giver, began = self.north[MOVES], time.monotonic()
         told, again, process = giver.said(TOLD), giver.said(AGAIN), giver.process.pid
         before = giver.memory()
@@ -176,7 +177,7 @@ class Field:
             raise SystemExit("the other store moved")
 
     def leave(self):
-        """The second machine is lost, and the first has both stores."""
+        """Kills the second machine, and waits until the first owns both stores."""
         began = time.monotonic()
         for node in self.south.values():
             node.kill()

@@ -1,12 +1,13 @@
-"""Compares a driver's ledger with a gateway's record. It knows nothing of the relay.
+"""Compares a driver's ledger with a gateway's record. It shares no code with the relay.
 
 The ledger has one JSON object a line:
   {"device": ID, "user": U}                     before the first change
   {"subscription": S, "user": U, "big": true}   likewise; "big" ones fire only for big changes
   {"change": R, "acknowledged": bool, "big": bool, "round": N}
   {"once": S, "user": U, "round": N}            acknowledged before the changes of its round
-  {"kill": N, "offset": bytes of the record at that moment}
-  {"kill": N, "offset": at its begin, "until": at its end}    what the relay that lost sent meanwhile
+  {"kill": N, "offset": size of the record at that moment}
+  {"kill": N, "offset": size at the beginning, "until": size at the end}    a relay that lost the store, and
+                                                what it sent meanwhile
 """
 import json, sys
 from bisect import bisect_left
@@ -67,7 +68,7 @@ def compare(ledger, record, window):
         if len(offsets) > 1:
             repeated += len(offsets) - 1
             for first, second in zip(offsets, offsets[1:]):
-                # It was in flight at the first kill that had not ended with its first copy.
+                # It was in flight at the first kill after its first copy.
                 kill = bisect_left(kills, (first, 0))
                 if kill < len(kills) and kills[kill][1] <= second:
                     by_kill[kill] += 1

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Crash campaign: kills the relay again and again while changes are posted, and compares what was
-acknowledged with what the gateway got.
+"""Kills the relay again and again while changes are posted, and compares what was acknowledged and pushed.
 
-In each life a once subscription is saved, 64 changes that match it are posted at the same moment, and
-four clients post more. A third of the kills come at a random moment, a third at a named crash point, and a third at the
-n-th file call (LD_PRELOAD, faults.c). Same seed, same plan; moments differ from run to run.
+In each life, a once subscription is saved, 64 changes that match it are posted at the same moment, and four
+clients post more. A third of the kills come at a random moment, a third at a named crash point, and a third at
+the n-th file call (LD_PRELOAD, faults.c). The same seed gives the same plan, but moments differ from run to run.
 
   python3 Tests/Campaigns/crash.py --kills 200
 """
@@ -15,10 +14,10 @@ from compare import compare
 POINTS = ["commit", "committed", "match", "claimed", "handOver", "range", "sent", "settle",
           "settled", "checkpoint", "prune"]
 WINDOW, RANGE_WINDOW, RETRY_WINDOW = 64, 32, 64
-# What the gateway does not answer has a window of its own (docs/guarantees.md, promise 4).
+# Deliveries that the gateway has not answered have a window of their own (docs/guarantees.md, promise 4).
 REPEATED_BY_ONE_KILL = 2 * WINDOW + RANGE_WINDOW + RETRY_WINDOW
 SMALL_USERS, BIG_USERS = 3, 30
-# So many changes come at the same moment after a once subscription was saved, and each would fire it.
+# The number of changes posted at the same moment after a once subscription was saved; each would fire it.
 AT_ONCE = 64
 
 
@@ -33,12 +32,13 @@ class Ledger:
 
 
 class Poster:
-    """Posts changes to one life of the relay, and notes what was answered; what was in doubt is
-    posted again in the next life."""
+    """Posts changes to one life of the relay and records the answers.
+
+    A change whose outcome is unknown is posted again in the next life."""
 
     def __init__(self, relay, ledger, round, doubtful):
         self.relay, self.ledger, self.round, self.doubtful = relay, ledger, round, doubtful
-        # Whether an answer proves nothing any more.
+        # Whether answers prove nothing any more.
         self.is_over = False
 
     def connect(self):
@@ -91,7 +91,7 @@ class Driver(threading.Thread):
 
 
 class Volley(threading.Thread):
-    """One of many changes that are posted at the same moment."""
+    """Posts one of many changes that are sent at the same moment."""
 
     def __init__(self, poster, number, barrier):
         super().__init__(daemon=True)
@@ -126,7 +126,7 @@ def furnish(relay, ledger):
 
 
 def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
-    """Starts the relay, posts, and sees it die; returns how it was killed."""
+    """Starts the relay, posts, and waits for its death; returns how it was killed."""
     kind = ["moment", "point", "file"][round % 3]
     environment = {}
     if kind == "point":
@@ -135,7 +135,7 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
         environment["BELFRY_CRASH_AT"] = f"{point}:{generator.randint(1, most)}"
         kind = environment["BELFRY_CRASH_AT"]
     elif kind == "file":
-        # The first calls are those of opening.
+        # The first calls belong to opening the store.
         count = int(10 ** generator.uniform(0, 3.2))
         environment = {"LD_PRELOAD": shim, "FAULT_PATH": "relay.sqlite",
                        "FAULT_KILL_AT": str(count)}
@@ -143,7 +143,8 @@ def one_life(relay, gateway, ledger, round, generator, doubtful, shim):
     drivers = []
     if relay.start(environment=environment):
         try:
-            # Each is a wish of its own: of one content there is one until it has fired.
+            # Each subscription has a condition of its own, because equal ones are duplicates until they have
+            # fired.
             status, answer = relay.save(
                 f"once{round}", f"once{round % 4}", f"artist == 'a' OR artist == '{round}'",
                 firesOnce=True)
@@ -210,8 +211,9 @@ def campaign(options, folder):
 
 
 def settle_accounts(relay, gateway, ledger, doubtful, drain):
-    """Posts what was in doubt, waits until nothing is owed, and compares; returns the result and
-    what is not as promised."""
+    """Posts the changes in doubt, waits until nothing is owed, and compares.
+
+    Returns the result and the broken promises."""
     for name, body, big in doubtful:
         status, answer = relay.call(
             "POST", f"/changes/1/{CONTAINER}/development/database", body, {"webhook-id": name})

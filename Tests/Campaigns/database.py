@@ -4,11 +4,13 @@ from rig import PATIENCE, STARTED, database_programs, free_port
 
 
 class Postgres:
-    """A server of its own, as another user than root, which only its socket and 127.0.0.1 reach."""
+    """A server that runs as another user than root and is reachable by its socket and 127.0.0.1 only."""
 
     def __init__(self, settings=(), copies=None, place=None, log_place=None, made_with=()):
-        """A new one, or one that starts as a standby of another. Its data, and its log, lie in other
-        folders if these are named; `made_with` goes to initdb."""
+        """Creates a new server, or one that starts as a standby of the server `copies`.
+
+        Its data and its log may be placed in other folders (`place`, `log_place`). `made_with` goes to
+        initdb."""
         self.programs = database_programs()
         self.port = free_port()
         self.settings = ["listen_addresses=127.0.0.1", f"port={self.port}", *settings]
@@ -31,7 +33,7 @@ class Postgres:
         self.start()
 
     def leave(self):
-        """Ends it after a campaign that failed: who is killed alone is the one that started it."""
+        """Ends the server after a failed campaign, of which only the starting process would be killed."""
         if self.process.poll() is None:
             self.crash()
 
@@ -75,7 +77,8 @@ class Postgres:
             time.sleep(0.02)
 
     def crash(self):
-        """Has every process of it die at once, as in a power cut, but for what the disk has."""
+        """Kills all processes of the server at once, as in a power cut, except that the disk keeps everything
+        written."""
         main = int(open(self.data + "/postmaster.pid").readline())
         for process in [main] + [int(child) for child in subprocess.run(
                 ["pgrep", "-P", str(main)], capture_output=True, text=True).stdout.split()]:
@@ -84,7 +87,7 @@ class Postgres:
             except ProcessLookupError:
                 pass
         self.process.wait()
-        # Otherwise the next start takes it for a server that runs.
+        # Otherwise the next start believes that the server is still running.
         os.remove(self.data + "/postmaster.pid")
 
     def promote(self):
@@ -99,11 +102,11 @@ class Postgres:
 
 
 class Wire:
-    """A way to a server that can be cut: what is sent then is kept back, and no side is told."""
+    """A path to a server that can be cut: what is sent then is held back, and neither side is told."""
 
     def __init__(self, port):
         self.target, self.is_cut, self.pairs = port, threading.Event(), []
-        # Not one that the kernel gives to clients, or one of them might have it while nobody listens here.
+        # The port must not be one that the kernel gives to clients, which might take it while it is free.
         self.port = free_port()
         self.listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self.accept, daemon=True).start()
@@ -139,12 +142,12 @@ class Wire:
                 pass
 
     def end(self):
-        """Refuses whoever comes, as the machine of a server that is gone does."""
+        """Refuses connections, as the machine of a stopped server does."""
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
 
     def begin_again(self):
-        """Lets in again whoever comes, as the machine of a server does that is started again."""
+        """Accepts connections again, as the machine of a restarted server does."""
         self.listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self.accept, daemon=True).start()
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The disk of PostgreSQL is full for a while, under a relay that takes changes and sends.
+"""The disk of PostgreSQL is full for a while, under a relay that accepts changes and sends pushes.
 
-The server's data, its log, or both lie on a small ext4 of their own in a loop device, which another
-file fills while changes are posted. When the log has no room the server ends itself (PANIC), and does
-not start again before there is some; then whoever runs it starts it. The relay is never started anew.
-What it answered is held against docs/postgresql-engine.md: no change without room is acknowledged,
-and the pushes of each acknowledged one arrive, once, as it is stored once.
+The server's data, its log, or both are on a small ext4 file system in a loop device, which another file fills
+while changes are posted. If the log has no room, the server ends itself (PANIC) and cannot start before there
+is room; then the campaign starts it, as an operator would. The relay is never restarted. Its answers are checked
+against docs/postgresql-engine.md: no change without room is acknowledged, each acknowledged change is stored
+once, and its pushes arrive once.
 
   python3 Tests/Campaigns/database_disk.py --rounds 6 --hold 30
   python3 Tests/Campaigns/database_disk.py --rounds 1 --places log --hold 90
 
-It needs root and a loop device, and runs in a mount namespace of its own. Where the machine gives
-none, it says so and ends.
+It needs root and a loop device, and runs in a mount namespace of its own. On a machine without them it says so
+and ends.
 """
 import argparse, contextlib, http.client, json, os, random, shutil, subprocess
 import threading, time
@@ -25,12 +25,12 @@ from nodes import CHANGES, SCHEMA
 from power import INSIDE, Disk, enter
 
 PLACES = ["data", "log", "both"]
-# What a change may be answered with while it cannot be stored.
+# The allowed answers to a change that cannot be stored.
 REFUSALS = {429, 503, 507}
 
 
 class Balloon(threading.Thread):
-    """A file that takes all the room of a disk, also what becomes free."""
+    """A file that takes all the room of a disk, including what becomes free."""
 
     def __init__(self, place):
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class Balloon(threading.Thread):
                     self.is_over.wait(0.02)
 
     def fill(self, file):
-        """Takes what is left in pieces of a block."""
+        """Takes what is left, one block at a time."""
         try:
             while not self.is_over.is_set():
                 file.write(bytes(4096))
@@ -64,7 +64,7 @@ class Balloon(threading.Thread):
 
 
 class Driver(threading.Thread):
-    """Posts changes, each until it is acknowledged, and counts what the relay answers."""
+    """Posts changes, each until it is acknowledged, and counts the relay's answers."""
 
     def __init__(self, field, number):
         super().__init__(daemon=True)
@@ -99,11 +99,11 @@ class Driver(threading.Thread):
 
 
 class Field:
-    """A relay, the gateway, and a server whose disk a round fills."""
+    """A relay, a gateway, and a server whose disk is filled in each round."""
 
     def __init__(self, options, folder, place):
         self.folder, self.place, self.hold = folder, place, options.hold
-        # Who is not answered for so long asks anew.
+        # The client repeats a request that gets no answer for this long.
         self.patience, self.doubtful, self.acknowledged = 3, [], 0
         self.answers, self.refused, self.lock = Counter(), 0, threading.Lock()
         self.readiness, self.seconds, self.ended = Counter(), {}, 0
@@ -127,7 +127,7 @@ class Field:
             "fanout-range-threshold": 10})
 
     def outside(self):
-        """A place for the server's log where there is room."""
+        """Returns a folder with room for the server's log."""
         place = os.path.join(self.folder, "room")
         os.mkdir(place)
         if os.getuid() == 0:
@@ -136,7 +136,7 @@ class Field:
         return place + "/log"
 
     def post(self, connection, name, body, is_big):
-        """Posts a change; says whether it was acknowledged."""
+        """Posts a change; returns whether it was acknowledged."""
         try:
             status, answer = exchange(connection, "POST", CHANGES, body, {"webhook-id": name})
         except OSError as error:
@@ -177,7 +177,7 @@ class Field:
         self.seconds[what] = round(time.monotonic() - began, 2)
 
     def fill(self):
-        """Fills the disk; holds it full for a while after nothing is acknowledged any more."""
+        """Fills the disk, and keeps it full for a while after nothing is acknowledged any more."""
         balloon = Balloon(self.disk.place)
         balloon.start()
         self.until(lambda: self.refused and time.monotonic() > self.acknowledged + 1,
@@ -193,7 +193,7 @@ class Field:
         self.until(lambda: self.readyz() == 200, "it is ready again")
 
     def revive(self):
-        """Starts the server if it has ended, as whoever runs it does once there is room."""
+        """Starts the server if it has ended, as an operator does once there is room."""
         if self.server.process.poll() is not None:
             self.ended += 1
             self.server.start()
@@ -209,7 +209,7 @@ class Field:
             raise SystemExit("it says that it does not live")
 
     def stored(self):
-        """How many acknowledged changes the log has not once."""
+        """Returns how many acknowledged changes are not in the log exactly once."""
         rows = self.server.sql(
             f"SELECT recordName, count(*) FROM {SCHEMA}.logEntry WHERE kind = 1 GROUP BY 1")
         counts = dict(row.split("|") for row in rows.split("\n") if row)
@@ -220,7 +220,7 @@ class Field:
 
 
 def campaign(options, folder, place):
-    # The server's user reaches its disk in it.
+    # The server's user must be able to reach the disk inside the folder.
     os.chmod(folder, 0o711)
     field = Field(options, folder, place)
     field.start()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""A transaction keeps its snapshot for minutes on the relay's PostgreSQL, as a backup or a report does,
-while changes are posted: what was deleted or replaced since cannot be cleared away meanwhile.
+"""A transaction keeps its snapshot for minutes on the relay's PostgreSQL, as a backup or a report does.
 
-Two relays have a database each of one server, and are sent the same at the same moments; the snapshot
-is kept in the one database, and clears nothing in it. So what else goes on on the machine is seen on the
-other. Printed are p50 and p99 from a change being posted to its push being accepted, in the first and
-the last part of the time, and the rows that lie dead in the end. With --times it ends with 1 where the
-p50 grew by more than that, less what the other's grew.
+Changes are posted meanwhile, and rows that were deleted or replaced since cannot be vacuumed.
+
+Two relays use a database each of one server, and get the same changes at the same moments. The snapshot is kept
+in one of the databases and only affects that one. The other shows the effect of everything else on the machine.
+The output has p50 and p99 of the time from posting a change to the acceptance of its push, for the first and the
+last part of the run, and the dead rows at the end. With --times the exit code is 1 if the p50 grew by more than
+that factor, after subtracting the growth of the other side.
 
   python3 Tests/Campaigns/database_snapshot.py --times 1.5
   python3 Tests/Campaigns/database_snapshot.py --seconds 60 --statements
@@ -42,7 +43,7 @@ class Side:
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self):
-        """Notes when the gateway's record says of a change that its push was accepted."""
+        """Records when the gateway's record shows that the push of a change was accepted."""
         with open(self.gateway.record, "rb") as record:
             rest, is_accepted = b"", False
             while not self.is_over.is_set():
@@ -68,7 +69,8 @@ class Side:
             del self.posted[name]
 
     def waits(self, begin, end):
-        """How long the pushes of what was posted meanwhile took, in milliseconds, in order."""
+        """Returns the sorted latencies in milliseconds of pushes for changes posted between `begin` and
+        `end`."""
         return sorted((self.accepted[name] - at) * 1000 for name, at in list(self.posted.items())
                       if begin <= at < end and name in self.accepted)
 
@@ -80,7 +82,7 @@ class Side:
         return done.stdout.strip()
 
     def dead(self):
-        """The tables with the most dead rows, and their sizes with indexes."""
+        """Returns the tables with the most dead rows, and their sizes with indexes."""
         lines = self.ask(
             "SELECT relname, n_live_tup, n_dead_tup, pg_total_relation_size(relid) / 1024 "
             f"FROM pg_stat_user_tables WHERE schemaname = '{SCHEMA}' AND n_dead_tup > 0 "
@@ -88,7 +90,7 @@ class Side:
         return [dict(zip(("table", "live", "dead", "KiB"), line.split("|"))) for line in lines if line]
 
     def statements(self):
-        """What the server took for each statement since it was last asked."""
+        """Returns the time that the server spent on each statement since the last call."""
         found = self.ask(
             "SELECT round(total_exec_time), calls, round(mean_exec_time::numeric, 3), "
             "regexp_replace(left(query, 150), '\\s+', ' ', 'g') FROM pg_stat_statements JOIN "
@@ -107,7 +109,7 @@ class Side:
 
 
 class Pace(threading.Thread):
-    """Posts so many changes a second to both sides, one after the other."""
+    """Posts a number of changes a second to both sides, one after the other."""
 
     def __init__(self, sides, number, rate):
         super().__init__(daemon=True)
@@ -118,17 +120,17 @@ class Pace(threading.Thread):
                        for side in self.sides]
         began, count = time.monotonic(), 0
         while not self.is_over:
-            # Who is first changes, so that neither always waits behind the other.
+            # The sides alternate in going first, so that neither always waits behind the other.
             for at in (0, 1) if count % 2 else (1, 0):
                 self.sides[at].post(connections[at], f"p{self.number}-{count}")
             count += 1
-            # What comes late is not made up for: both would be measured in a heap.
+            # Changes that are late are not made up for: both sides would be measured in a burst.
             time.sleep(max(0, min(began + count / self.rate - time.monotonic(), 1)))
             began = max(began, time.monotonic() - count / self.rate - 0.1)
 
 
 def keep_snapshot(side):
-    """Begins a transaction that sees the database as it is now, and returns it."""
+    """Begins a transaction whose snapshot is the present state, and returns it."""
     session = subprocess.Popen(
         ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", side.url],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -140,7 +142,7 @@ def keep_snapshot(side):
 
 
 def let_go(session, side, before):
-    """Ends it; it must have seen to the end what it saw at its begin."""
+    """Ends the transaction, which must still see what it saw at its beginning."""
     session.stdin.write(f"SELECT count(*) FROM {SCHEMA}.logEntry;\nCOMMIT;\n")
     session.stdin.flush()
     after = session.stdout.readline()

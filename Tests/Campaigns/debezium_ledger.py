@@ -1,7 +1,7 @@
-"""The table that Debezium's engine follows, what is done to it, and what the relay's log must have of it.
+"""The table that Debezium's engine follows, the changes made to it, and what the relay's log must contain.
 
-Triggers keep a ledger in the same transactions, and MariaDB itself says in text what is in it: nothing
-here is computed by the relay or by Debezium.
+Triggers keep a ledger in the same transactions, with values as MariaDB itself writes them as text. Nothing in
+the ledger is computed by the relay or by Debezium.
 """
 import base64, datetime, json, struct
 from decimal import Decimal
@@ -35,7 +35,7 @@ COLUMNS = {
     "bits": ("bit(12)", "bits"),
     "one": ("bit(1)", "boolean"),
 }
-# What JSON cannot say and Debezium does not.
+# Types that the event does not distinguish, and that the mapping must name.
 MAPPED = {"flag": "boolean", "doc": "json"}
 NAMES = ", ".join(f"`{name}`" for name in COLUMNS)
 
@@ -86,7 +86,7 @@ def moment(draw, first, last, digits):
 
 
 def value(draw, name):
-    """A value of a column, as SQL."""
+    """Returns a random value for a column as SQL."""
     if name != "rev" and draw.random() < 0.1:
         return "NULL"
     far, soon = datetime.datetime(1000, 1, 1), datetime.datetime(9999, 12, 31)
@@ -129,7 +129,9 @@ def inserted(draw, ids):
 
 
 class Transactions:
-    """What one writer does. Rows are inserted anew where others deleted them, and change their keys."""
+    """The transactions of one writer.
+
+    Rows that others deleted are inserted anew, and rows change their keys."""
 
     def __init__(self, draw, number, rows):
         self.draw, self.rows, self.next = draw, rows, number * 10**9
@@ -172,7 +174,7 @@ class Transactions:
 # What was committed
 
 def told(name, kind):
-    """How MariaDB says a column in text, with nothing in it that a client would write otherwise."""
+    """Returns SQL that writes a column as text in a form that does not depend on the client."""
     if kind in ("text", "json"):
         return f"hex(convert(cast(`{name}` AS char CHARACTER SET utf8mb4) USING utf8mb4))"
     if kind == "bytes":
@@ -190,14 +192,14 @@ def question():
 
 
 class Committed:
-    """A change of one record: what must be in the log, and the row after it."""
+    """A change of one record: what the log must contain, and the row after it."""
 
     def __init__(self, number, op, before, after):
         self.number, self.op, self.before, self.after = number, op, before, after
 
 
 def committed(rows):
-    """The changes of each record, in their order, from the ledger."""
+    """Returns the changes of each record from the ledger, in order."""
     changes, states = {}, {}
 
     def note(number, op, name, after):
@@ -220,7 +222,7 @@ def committed(rows):
 # How values are compared
 
 def plain(notation):
-    """A value of the log as it stood in JSON."""
+    """Returns a value of the log as it was in JSON."""
     if isinstance(notation, list):
         return [plain(one) for one in notation]
     if isinstance(notation, dict):
@@ -245,7 +247,7 @@ def span_of(words):
 
 
 def is_number(found, wanted):
-    """Whole numbers of 64 bits are exact, others the nearest double."""
+    """Whole numbers of 64 bits must be exact; others must be the nearest double."""
     if isinstance(found, bool) or not isinstance(found, (int, float)):
         return False
     if wanted == wanted.to_integral_value() and abs(wanted) < 2**63:
@@ -258,9 +260,9 @@ def is_single(words, found):
 
 
 def is_same(kind, words, found, is_shown):
-    """Whether a value of the log, in a row of the snapshot or in a change, is what MariaDB says."""
+    """Returns whether a value of the log, from the snapshot or a change, equals what MariaDB wrote."""
     if words == "NULL" or found is None:
-        # A document that is null is no other value than none.
+        # JSON's null as a document is not distinguished from a missing value.
         return found is None and (words == "NULL" or kind == "json" and bytes.fromhex(words) == b"null")
     if kind in ("integer", "decimal"):
         return is_number(found, Decimal(words))
@@ -273,7 +275,7 @@ def is_same(kind, words, found, is_shown):
     if kind == "double":
         return float(words) == found
     if kind == "float":
-        # A query gets six digits of it, the binary log has it whole.
+        # A query returns six digits of it, and the binary log has all of them.
         short, whole = words.split()
         return is_single(whole, found) or is_shown and is_single(short, found)
     if kind == "moment":
@@ -290,7 +292,7 @@ def is_same(kind, words, found, is_shown):
 
 
 def differences(row, found, is_shown=False):
-    """The columns in which an image of the log is not the row that MariaDB says."""
+    """Returns the columns in which an image of the log differs from the row that MariaDB wrote."""
     if row is None or found is None:
         return [] if row is None and found is None else ["whether there is a row"]
     kinds = {"id": "integer", **{name: kind for name, (_, kind) in COLUMNS.items()}}
@@ -302,7 +304,7 @@ def differences(row, found, is_shown=False):
 # What is in the log
 
 class Logged:
-    """A change of the relay's log."""
+    """A change in the relay's log."""
 
     def __init__(self, position, body):
         self.position, self.name, self.op = position, body["name"], body["op"]
@@ -314,8 +316,10 @@ class Logged:
 
 
 def judge(rows, log, mark):
-    """What is not as it must be. Up to the line `mark` of the ledger the snapshot may have been under
-    way: what was committed before it is in its rows, and not told."""
+    """Returns the deviations.
+
+    Until line `mark` of the ledger the snapshot may have been in progress. Changes committed before the
+    snapshot are in its rows, and not sent as changes."""
     wanted, found, shown, bad = committed(rows), {}, {}, []
     for change in log:
         if change.is_partial:
@@ -350,16 +354,18 @@ def judge_record(wanted, found, shown, mark):
 
 
 def judge_snapshot(wanted, skipped, early, shown):
-    """The last row that was shown is that of the snapshot that was finished; who is killed within one
-    begins it anew. The engine reads the rows a moment after it noted its place, so that a change from
-    between may be in the rows, and is told as well; none may be in neither."""
+    """Checks the rows of the snapshot; the last row shown belongs to the one that was completed.
+
+    A kill within a snapshot makes the engine begin another one. The engine reads the rows a moment after it
+    has noted its place. So a change in between may be in the rows and also sent as a change, but it must be
+    in one of both."""
     starts = [wanted[place - 1].after if place else None for place in range(skipped, early + 1)]
     last = shown[-1] if shown else None
     if None in starts and last is None:
         return []
     bad = min((differences(start, last, True) for start in starts), key=len)
     if bad and None in starts:
-        # A snapshot that was given up showed the row, and the one that was finished had none.
+        # A snapshot that was given up showed the row, and the completed one did not have it.
         bad = []
     states = [change.after for change in wanted if change.after]
     for row in shown:
@@ -369,7 +375,7 @@ def judge_snapshot(wanted, skipped, early, shown):
 
 
 def damaged(log):
-    """Logs that must not pass: one lacks a change, one has it twice, one out of order, one altered."""
+    """Returns faulty logs that must not pass: with a missing, a repeated, a misplaced and an altered change."""
     told = [change for change in log if not change.is_snapshot]
     places = {}
     for place, change in enumerate(log):
@@ -389,7 +395,7 @@ def damaged(log):
 
 
 class Altered:
-    """A change whose revision is another."""
+    """A change with another revision."""
 
     def __init__(self, change):
         self.__dict__.update(change.__dict__)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Conditions of every dialect, by the million: the index fires what the slow evaluator does.
+"""Conditions of every dialect, by the million: the index must fire what the slow evaluator fires.
 
-Random conditions in the dialects' own words, on few fields and values so that they meet often, and among
-them as many as wanted that only few changes meet. `belfry match` takes them all into one index; the
-slow evaluator judges them a part at a time. Every change must fire the same.
+Random conditions are written in the dialects' own words, on few fields and values, so that they often match.
+Among them are as many as wanted that only few changes match. `belfry match` takes them all into one index, and
+the slow evaluator judges them in parts. Every change must fire the same subscriptions.
 
   python3 Tests/Campaigns/dialects.py --subscriptions 1000000 --changes 30
 """
@@ -29,7 +29,7 @@ def scalar(dice):
 
 
 def query(dice, depth=2):
-    """A condition in RQL, and its arguments."""
+    """Returns a random condition in RQL, and its arguments."""
     if depth and dice.random() < 0.4:
         one, some = query(dice, depth - 1)
         other, more = query(dice, depth - 1)
@@ -54,7 +54,7 @@ def renumbered(text, by):
 
 
 def condition(dice, depth=2):
-    """A condition in Minapp's where."""
+    """Returns a random condition in Minapp's `where`."""
     if depth and dice.random() < 0.4:
         return {dice.choice(["$and", "$or"]): [condition(dice, depth - 1) for _ in range(1 + dice.randrange(3))]}
     f, low = dice.choice(FIELDS), dice.randrange(1000)
@@ -66,7 +66,7 @@ def condition(dice, depth=2):
 
 
 def predicate(dice, depth=2):
-    """A condition as an NSPredicate, and its arguments."""
+    """Returns a random condition as an NSPredicate, and its arguments."""
     if depth and dice.random() < 0.4:
         one, some = predicate(dice, depth - 1)
         other, more = predicate(dice, depth - 1)
@@ -81,7 +81,7 @@ def predicate(dice, depth=2):
 
 
 def filters(dice):
-    """A condition as CloudKit's filterBy."""
+    """Returns a random condition as CloudKit's `filterBy`."""
     name = dice.choice(["EQUALS", "EQUALS", "LESS_THAN", "BEGINS_WITH", "LIST_CONTAINS"])
     value = f"n{dice.randrange(1000)}" if name == "BEGINS_WITH" else -1 if name == "LESS_THAN" else scalar(dice)
     if isinstance(value, bool):
@@ -118,7 +118,7 @@ def change(dice, number):
 def match(belfry, engine, subscriptions, changes, out):
     done = subprocess.run([belfry, "match", "--engine", engine, "--subscriptions", subscriptions,
                            "--changes", changes, "--matches", out], capture_output=True, text=True)
-    # 1 says that some subscriptions were refused, which the campaign judges by itself.
+    # Code 1 says that some subscriptions were refused, which the campaign checks itself.
     if done.returncode not in (0, 1):
         sys.exit(done.stderr[-2000:])
     with open(out) as lines:

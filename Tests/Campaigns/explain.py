@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How long `explain` takes beside many subscriptions, asked in every way, over HTTP.
+"""How long `explain` takes over HTTP with many subscriptions, for each way to ask.
 
-Each way is asked again and again, on a relay with as many subscriptions as users; what an answer says
-is checked, and the medians and p99 are printed. With --bound it ends with 1 where a p99 is above it.
+Each way is called repeatedly, on a relay with as many subscriptions as users. The answers are checked, and the
+medians and p99 are printed. With --bound the exit code is 1 if a p99 is above it.
 
   python3 Tests/Campaigns/explain.py --subscriptions 1000000 --bound 50
 """
@@ -14,7 +14,7 @@ EXPLAIN = f"/admin/1/containers/{CONTAINER}/development/explain"
 
 
 def furnish(relay, subscriptions):
-    """Many users with the same condition, which is false on all but one record, and one more user."""
+    """Creates many users with the same condition, which holds for one record only, and one more user."""
     relay.furnish()
     relay.register("u0", "user0")
     status, answer = relay.save("big", "user0", "kind == 'big' AND price < 100")
@@ -42,7 +42,7 @@ def ask(relay, **question):
 
 
 def delivery(relay, position):
-    """The `apns-id` of the push that a change owed to ann."""
+    """Returns the `apns-id` of the push that a change owed to ann."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         _, answer = ask(relay, position=position, user="ann", subscription="cheap",

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What a push gateway can do to a relay: it is away, has another certificate, refuses, asks for
-patience, ends connections in the middle, stalls, is slow, and changes its limits. In each scene
-changes are posted before, during and after the fault, and then compared: what was owed, what the
-gateway printed, and the receipts of the relay.
+"""Faults of a push gateway, each in a scene of its own, and what a relay does about them.
+
+The gateway is away, has another certificate, refuses, asks for patience, ends connections in the middle,
+stalls, is slow, or changes its limits. In each scene changes are posted before, during and after the fault. Then
+three records are compared: what was owed, what the gateway printed, and the receipts of the relay.
 
   python3 Tests/Campaigns/gateway.py
   python3 Tests/Campaigns/gateway.py away busy
 
-In every scene each delivery is accepted in the end, with one apns-id and no dead letter; how often
-one may be received twice, and which receipts there must be, stands beside the scene.
+In every scene each delivery is accepted in the end, with one apns-id and no dead letter. The table of scenes says
+how many pushes may be received twice, and which receipts there must be.
 """
 import argparse, json, shutil, sys, tempfile, time
 from collections import Counter
@@ -45,14 +46,14 @@ STRANGE = ("deferred", 0, "the gateway's certificate is not trusted")
 ASKED = ("deferred", 429, "TooManyRequests")
 BUSY = ("deferred", 503, "ServiceUnavailable")
 
-# name: script; how many pushes may be received again; which receipt there must be beside those of
-# acceptances, and which others there may be: outcome, status, reason.
+# Each scene has a name, a script, how many pushes may be received again, which receipt must exist beside
+# those of acceptances, and which others may exist. A receipt is given as outcome, status and reason.
 SCRIPTED = {
     "busyDevice": ({"rules": [{"for": "eachPush", "answers": [
         refusal(429, "TooManyRequests"), {"do": "accept"}]}]}, 2 * (2 * COUNT + 1), ASKED, [DEVICE]),
     "busyGateway": (after_ten(**refusal(503, "ServiceUnavailable")), 2, BUSY, [NOT_SENT]),
-    # Those above the last stream were not processed: they go on another connection, and leave a
-    # receipt if that takes longer than a moment.
+    # Pushes above the last stream were not processed. They go on another connection, and leave a receipt if
+    # that takes longer than a moment.
     "goAway": cut(0, None, do="goAway"),
     "goAwayBeforeThis": cut(1, None, do="goAway", lastStream="beforeThis"),
     "goAwayClosing": cut(COUNT, CLOSED, do="goAway", ending="close"),
@@ -80,7 +81,7 @@ class Scene(Rig):
         return answer["receipts"]
 
     def compare(self, repeated, needed, allowed):
-        """What is not as it must be, and what was found."""
+        """Returns the deviations and what was found."""
         self.relay.settled(PATIENCE)
         bad, ids, received = [], {}, Counter()
         for record in self.gateway.records:
@@ -120,7 +121,7 @@ def scripted_scene(name):
 
     def play(belfry):
         rig = Scene(belfry, script)
-        # A connection is tried with one push; those after it are open at the same time.
+        # A new connection is tried with one push; the following ones are open at the same time.
         rig.post(1)
         rig.relay.settled(PATIENCE)
         rig.post(COUNT)
@@ -131,7 +132,7 @@ def scripted_scene(name):
 
 
 def away(belfry):
-    """Nobody listens, then it is back."""
+    """No gateway listens for a while."""
     rig = Scene(belfry)
     rig.post(COUNT)
     rig.relay.settled(PATIENCE)
@@ -144,7 +145,7 @@ def away(belfry):
 
 
 def stranger(belfry):
-    """Somebody with a certificate of another authority listens in its place: nothing is sent."""
+    """A server with another authority's certificate listens in the gateway's place, and must get nothing."""
     rig = Scene(belfry)
     rig.gateway.stop()
     elsewhere = tempfile.mkdtemp(prefix="belfry-gateway-")

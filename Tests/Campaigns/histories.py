@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""PostgreSQL followed through random histories: tables, values and keys of all kinds, changed in every way.
+"""PostgreSQL is followed through random histories: tables, values and keys of all kinds, changed in every way.
 
-Tables are drawn with columns of all types that PostgreSQL brings and of types made here, and with keys of one
-to three columns. Sessions change them at once: savepoints, two phases, every isolation level, MERGE, upserts,
-moved keys, tables altered meanwhile; the relay and the server are killed. Triggers keep a ledger in the same
-transactions. In the end each record's changes in the relay's log are compared with the ledger, and the records
-that the relay keeps with the tables, as a reader of PostgreSQL's texts sees them that shares no code with the
-relay.
+Random tables have columns of all types that PostgreSQL brings and of types made here, and keys of one to three
+columns. Sessions change them at the same time: with savepoints, two-phase commits, every isolation level, MERGE,
+upserts and moved keys, while tables are altered. The relay and the server are killed. Triggers keep a ledger in
+the same transactions. In the end each record's changes in the relay's log are compared with the ledger, and the
+relay's kept records with the tables. The expected values come from a reader of PostgreSQL's texts that shares no
+code with the relay.
 
   python3 Tests/Campaigns/histories.py --seconds 20
   python3 Tests/Campaigns/histories.py --outbox --kills 6 --seed 7
@@ -24,7 +24,7 @@ CREATE DOMAIN k.day AS date; CREATE DOMAIN k.nested AS k.day;
 CREATE TYPE k."Odd Range" AS RANGE (subtype = text, multirange_type_name = k.odd_ranges);
 CREATE TABLE k.ledger (n bigserial PRIMARY KEY, relation int, op text, before text[], after text[]);
 """
-# What may be written of each type, as SQL.
+# Possible values of each type, as SQL.
 VALUES = {
     "smallint": ["'-32768'", "7"], "integer": ["'-2147483648'", "0", "12"], "bigint": ["9223372036854775807", "1"],
     "numeric": ["'NaN'", "'1.10'", "1e20", "'123456789012345678901.5'", "0.30000000000000004", "'Infinity'", "3.000"],
@@ -49,7 +49,7 @@ VALUES = {
     "k.small": ["7"], "k.price": ["1.50"], "k.ints": ["'{1,NULL}'", "'[0:1]={7,8}'", "'{{1,2},{3,4}}'"],
     "k.moods": ["'{sad}'"], "k.nested": ["'2026-01-01'"], "k.\"Odd Range\"": ["'[a,c]'"], "k.odd_ranges": ["'{[a,c]}'"],
 }
-# Of these a primary key can be made; the values of a key are drawn from many.
+# Types that a primary key can have; the values of a key are drawn from many.
 KEYS = {
     "integer": lambda r: str(r.randrange(-40, 40)), "uuid": lambda r: f"'{r.randrange(60):032x}'",
     "text": lambda r: quoted(r.choice(["a", "NULL", "a,b", "back\\slash", "é", "e\u0301", "{}"]) + r.choice("1234")),
@@ -72,7 +72,7 @@ def name(text):
 
 
 def value(chance, kind):
-    """A value of a type, as SQL: now and then nil, a large one, or what changes nothing."""
+    """Returns a random value of a type as SQL: sometimes NULL, sometimes a large text."""
     if chance.random() < .12:
         return "NULL"
     if kind.endswith("[]"):
@@ -85,7 +85,7 @@ def value(chance, kind):
 
 
 class Table:
-    """A table as it was drawn; columns that come and go meanwhile are not its own."""
+    """A random table, without the columns that come and go later."""
 
     def __init__(self, chance, number, partitioned):
         names = chance.sample(NAMES, len(NAMES))
@@ -98,7 +98,7 @@ class Table:
         kinds = list(VALUES) + [kind + "[]" for kind in VALUES if kind not in ("k.ints", "k.moods", "bit(5)")]
         self.others = {names.pop(): chance.choice(kinds) for _ in range(chance.randrange(2, 6))}
         self.identity = chance.choice(["DEFAULT", "DEFAULT", "FULL"])
-        # The key's columns need not stand in its order.
+        # The order of the key's columns may differ from that of the table.
         self.key = chance.sample(list(self.keys), len(self.keys))
 
     def sql(self):
@@ -159,7 +159,7 @@ class Table:
 
 
 def transaction(chance, tables, number, outbox):
-    """A transaction as psql runs it: a statement that fails takes back itself alone."""
+    """Returns a transaction as psql input in which a failing statement undoes only itself."""
     if chance.random() < .04:
         return [chance.choice(tables).alteration(chance)]
     level = chance.choice(["", "", " ISOLATION LEVEL REPEATABLE READ", " ISOLATION LEVEL SERIALIZABLE"])
@@ -171,7 +171,7 @@ def transaction(chance, tables, number, outbox):
                       chance.choice(["ROLLBACK TO s", "RELEASE s"])]
     if chance.random() < .1:
         lines.append(f"SELECT pg_logical_emit_message({chance.choice(['true', 'false'])}, 'belfry', 'none')")
-    # PostgreSQL prepares nothing that notifies, as the triggers of an outbox do.
+    # PostgreSQL does not prepare transactions with NOTIFY, which an outbox's triggers use.
     if chance.random() < .1 and not outbox:
         ending = chance.choice(["COMMIT", "COMMIT", "ROLLBACK"])
         return lines + [f"PREPARE TRANSACTION 'p{number}'", f"{ending} PREPARED 'p{number}'"]
@@ -179,14 +179,14 @@ def transaction(chance, tables, number, outbox):
 
 
 class Session:
-    """Somebody who changes the tables, by psql, until the end or the server's."""
+    """A psql session that changes the tables until the end, or until the server ends."""
 
     def __init__(self, server, tables, seed, outbox):
         self.server, self.tables, self.outbox = server, tables, outbox
         self.chance, self.number, self.process = random.Random(seed), seed * 1_000_000, None
 
     def go_on(self):
-        """Writes the next transactions; psql, which ends with the server, is started anew."""
+        """Writes the next transactions; restarts psql if it ended with the server."""
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
                 ["psql", "-X", "-q", "-v", "ON_ERROR_ROLLBACK=on", "-h", self.server.folder, "-U", "postgres"],
@@ -213,7 +213,7 @@ class Session:
 
 
 class Reader:
-    """Reads PostgreSQL's texts by the types of its catalogue, as the relay's stored form has values."""
+    """Reads PostgreSQL's texts by the types in its catalogue, into values of the relay's stored form."""
 
     def __init__(self, ask):
         self.types = {}
@@ -251,7 +251,7 @@ class Reader:
         exact = decimal.Decimal(text)
         if exact == exact.to_integral_value() and -2 ** 63 <= exact < 2 ** 63:
             return int(exact)
-        # A number only if it has all the digits.
+        # It becomes a number only if that preserves all digits.
         return float(exact) if decimal.Decimal(repr(float(exact))) == exact else text
 
     def array(self, text, element):
@@ -267,7 +267,8 @@ class Reader:
                 if text[place] == "{":
                     one, place = elements(place)
                 else:
-                    # Quoted, or up to a separator; a backslash makes the next sign one like any other.
+                    # A quoted element, or one up to a separator; a backslash makes the next character an
+                    # ordinary one.
                     match = re.compile(r'"((?:[^"\\]|\\.)*)"|((?:[^%s}\\]|\\.)*)' % separator, re.S).match(text, place)
                     one, place = match[1] if match[1] is not None else match[2], match.end()
                     is_nil = match[1] is None and one == "NULL"
@@ -278,7 +279,7 @@ class Reader:
         return elements(place)[0]
 
     def name(self, texts, kinds):
-        """The record's name of a key, each column by its type."""
+        """Returns the record name for a key, each column by its type."""
         parts = [part(self.read(text, kind)) for text, kind in zip(texts, kinds)]
         return parts[0] if len(parts) == 1 else ",".join(re.sub(r"([\\,])", r"\\\1", one) for one in parts)
 
@@ -303,7 +304,7 @@ def moment(text):
 
 def document(text):
     def once(pairs):
-        # What names a member twice is no document to the relay.
+        # The relay does not treat a text that repeats a member as a document.
         assert len({key for key, _ in pairs}) == len(pairs)
         return {"$map": dict(pairs)} if any(key.startswith("$") for key, _ in pairs) else dict(pairs)
     try:
@@ -315,7 +316,7 @@ def document(text):
 
 
 def rows(server, query):
-    """Rows as COPY writes them: the types' own texts."""
+    """Returns rows as COPY writes them: with the types' own texts."""
     done = subprocess.run(server.psql(f"COPY ({query}) TO STDOUT"), capture_output=True, text=True, check=True,
                           env=dict(os.environ, PGOPTIONS="-c timezone=UTC -c search_path=pg_catalog"))
     signs = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
@@ -325,7 +326,7 @@ def rows(server, query):
 
 
 class Field:
-    """A server with tables that were drawn, and a relay that follows them."""
+    """A server with random tables, and a relay that follows them."""
 
     def __init__(self, belfry, chance, outbox, count):
         self.outbox, self.folder = outbox, tempfile.mkdtemp(prefix="belfry-histories-")
@@ -380,7 +381,7 @@ class Field:
     def drained(self):
         for prepared in filter(None, self.server.sql("SELECT gid FROM pg_prepared_xacts").split("\n")):
             self.server.sql(f"ROLLBACK PREPARED '{prepared}'")
-        # Columns that came meanwhile have values that no change told.
+        # Columns that were added later have values that no change sent.
         for table in self.tables:
             self.server.sql(f"UPDATE {table.place} SET {name(table.key[0])} = {name(table.key[0])}")
         position = self.server.sql("SELECT pg_current_wal_lsn()")
@@ -403,7 +404,7 @@ class Server(Postgres):
 
 
 def judge(field):
-    """Compares the log with the ledger, and what is kept with the tables; returns how much there was."""
+    """Compares the log with the ledger, and kept records with the tables; returns how many there were."""
     reader = Reader(field.server.sql)
     database = sqlite3.connect(f"file:{field.relay.database}?mode=ro", uri=True)
     found, kept = {}, {}
@@ -416,7 +417,8 @@ def judge(field):
     parked = database.execute("SELECT reason FROM parkedChange").fetchall()
     assert not parked, f"parked: {parked[:3]}"
     wanted, there = {}, {}
-    # A publication that the relay makes tells stored columns too, of a server that can; an outbox has none.
+    # If the relay creates the publication and the server can, stored generated columns are sent too. An
+    # outbox never has them.
     shown = ("''", "'s'") if not field.outbox and field.server.tells_generated() else ("''",)
     for table in field.tables:
         columns = [(one, int(kind)) for one, kind in rows(
@@ -442,7 +444,7 @@ def judge(field):
     for key in wanted.keys() | found.keys():
         assert wanted.get(key) == found.get(key), f"{key}: committed {wanted.get(key)}, told {found.get(key)}"
     for key in there.keys() | kept.keys():
-        # A column that was dropped stays in a record that was never told whole since.
+        # A dropped column stays in a record that was not sent as a whole since.
         one, other = there.get(key), kept.get(key)
         assert (one is None) == (other is None), f"{key}: in the table {one}, kept {other}"
         for column, known in one.items():

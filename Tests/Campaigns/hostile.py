@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""An innocent container beside attacks of strangers, of users and of another tenant.
+"""An innocent container beside attacks by strangers, by users and by another tenant.
 
-Every attack runs for some seconds, in processes of its own, and by turns with a quiet stretch; all the
-while somebody posts one change of the innocent container after the other. Nothing innocent may be
-refused, halted, late beyond patience or lost, whatever the machine; and with --ratio 2 the p99 of
-its pushes beside an attack must be at most twice that of the quiet stretches around it. With
---apart there is a third stretch, in which the same attack goes to another relay with a gateway of its
-own on the same machine: how much later pushes come for want of processors alone.
+Every attack runs for some seconds in processes of its own, alternating with a quiet stretch. Meanwhile one change
+of the innocent container is posted after the other. On any machine, nothing innocent may be refused, halted, late
+beyond patience or lost. With --ratio 2, the p99 of its pushes during an attack must be at most twice that of the
+quiet stretches around it. With --apart there is a third stretch, in which the same attack goes to another relay
+with a gateway of its own on the same machine: it shows how much later pushes come only because processors are
+busy.
 
   python3 Tests/Campaigns/hostile.py                      all attacks, shortly
   python3 Tests/Campaigns/hostile.py flood --seconds 10 --rounds 4 --ratio 2
@@ -38,7 +38,7 @@ class Place:
 
 
 def attack(workers):
-    """Registers an attack: a function that is called again and again until the time is over."""
+    """Registers an attack: a function that is called repeatedly until the time is over."""
     def register(function):
         ATTACKS[function.__name__] = (function, workers)
         return function
@@ -46,7 +46,7 @@ def attack(workers):
 
 
 def request(state, place, method, path, body=None, headers=None):
-    """One request on a connection that is kept; whatever the answer, the attack goes on."""
+    """Makes one request on a connection that is kept; whatever the answer, the attack continues."""
     connection = state.get("connection")
     try:
         if connection is None:
@@ -74,7 +74,7 @@ HOSTILE_CHANGES = f"/changes/1/{HOSTILE}/development/database"
 
 @attack(8)
 def flood(state, place):
-    """Small changes, one a request, as fast as they are answered; each is pushed."""
+    """Small changes, one in each request, as fast as they are answered; each is pushed."""
     state["n"] += 1
     request(state, place, "POST", HOSTILE_CHANGES, change(
         f"f{state['id']}-{state['n']}", kind="one", text="-"))
@@ -82,7 +82,7 @@ def flood(state, place):
 
 @attack(4)
 def batches(state, place):
-    """The same in hundreds."""
+    """Small changes in batches of hundreds."""
     state["n"] += 1
     request(state, place, "POST", HOSTILE_CHANGES, [
         change(f"b{state['id']}-{state['n']}-{i}", kind="one", text="-") for i in range(100)])
@@ -90,7 +90,7 @@ def batches(state, place):
 
 @attack(2)
 def fanouts(state, place):
-    """Changes that fire hundreds of subscriptions each, several times what can be pushed."""
+    """Changes that fire hundreds of subscriptions each, several times more than can be pushed."""
     state["n"] += 1
     time.sleep(0.01)
     request(state, place, "POST", HOSTILE_CHANGES, change(
@@ -99,7 +99,7 @@ def fanouts(state, place):
 
 @attack(4)
 def sets(state, place):
-    """Live queries as many and as long as one set may have, which are read each time."""
+    """Live queries that are as many and as long as one set may have; their results are read each time."""
     user = f"live{state['id']}"
     state["n"] += 1
     queries = [{"id": f"q{number}", "kind": "changes", "recordType": "Noise", "query": {
@@ -112,7 +112,7 @@ def sets(state, place):
 
 @attack(2)
 def conditions(state, place):
-    """Conditions that are as dear as may be saved, and records that make them so."""
+    """Conditions that are as expensive as may be saved, and records that make them so."""
     user = f"dear{state['id']}"
     if state["n"] == 0:
         for number, predicate in enumerate([
@@ -152,7 +152,7 @@ def webhooks(state, place):
 
 @attack(1)
 def cascades(state, place):
-    """Records that thousands of others are deleted with."""
+    """Deletions of records that take thousands of others along."""
     turn, step = divmod(state["n"], 22)
     state["n"] += 1
     top = f"top{state['id']}-{turn}"
@@ -165,7 +165,7 @@ def cascades(state, place):
             "fields": {"parent": parent} if step else {}}} for number in range(200 if step else 1)]
     _, text = request(state, place, "POST", place.path("records/modify", "one"),
                       {"operations": operations})
-    # Among what is answered one sees whether any went along.
+    # The answers show whether a deletion took any along.
     if step == 21 and b'"deleted":true' in text.replace(b" ", b""):
         state["answers"]["deleted"] = state["answers"].get("deleted", 0) + 1
 
@@ -198,7 +198,7 @@ def expressions(state, place):
 
 @attack(2)
 def marks(state, place):
-    """Texts whose combining marks take the square of their number to compare, as a name too."""
+    """Texts, also in names, whose combining marks take quadratic time to compare."""
     state["n"] += 1
     text = "a" + "\u0323\u0301" * 100_000
     if state["n"] % 2:
@@ -210,7 +210,7 @@ def marks(state, place):
 
 @attack(8)
 def queries(state, place):
-    """Queries of records without a user, over all that there is."""
+    """Queries of all records without a user."""
     request(state, place, "POST", place.path("records/query"), {"query": {
         "recordType": "Kept", "filterBy": [
             {"comparator": "NOT_EQUALS", "fieldName": "text", "fieldValue": {"value": "none"}}],
@@ -219,7 +219,7 @@ def queries(state, place):
 
 @attack(2)
 def saves(state, place):
-    """Subscriptions saved and deleted, as fast as they are answered."""
+    """Subscriptions saved and deleted as fast as they are answered."""
     state["n"] += 1
     kind = "create" if state["n"] % 2 else "delete"
     names = [f"s{state['id']}-{(state['n'] - 1) // 2 % 50}-{i}" for i in range(50)]
@@ -233,7 +233,7 @@ def saves(state, place):
 
 @attack(1)
 def tokens(state, place):
-    """A user of the innocent container registers invented device tokens and lets them be pushed."""
+    """A user of the innocent container registers invented device tokens, to which pushes are then sent."""
     user = "mallory"
     if state["n"] == 0:
         base = f"/device/1/{CONTAINER}/development/tokens/register"
@@ -253,7 +253,7 @@ def tokens(state, place):
 
 @attack(2)
 def connections(state, place):
-    """Connections that are opened and say nothing, or one byte at a time."""
+    """Connections that are opened and send nothing, or one byte at a time."""
     held = state.setdefault("held", [])
     try:
         one = socket.create_connection(("127.0.0.1", place.port), timeout=2)
@@ -274,7 +274,7 @@ def connections(state, place):
 
 @attack(16)
 def ahead(state, place):
-    """Requests that are sent without waiting for an answer, as many as the relay reads at once."""
+    """Pipelined requests, as many as the relay reads at once."""
     count, answered = 1700, 0
     try:
         with socket.create_connection(("127.0.0.1", place.port), timeout=5) as one:
@@ -289,13 +289,13 @@ def ahead(state, place):
 
 @attack(4)
 def bodies(state, place):
-    """Large bodies of somebody unknown."""
+    """Large bodies from an unknown caller."""
     request(state, place, "POST", f"/changes/1/{HOSTILE}/development/none", b"[" + b" " * 4_000_000)
 
 
 @attack(4)
 def guesses(state, place):
-    """Guesses of the administrative token, and requests that are hardly any."""
+    """Guesses of the administrative token, and requests that are hardly valid."""
     state["n"] += 1
     request(state, place, "GET", "/admin/1/overview",
             headers={"Authorization": f"Bearer guess{state['n']}"})
@@ -303,10 +303,10 @@ def guesses(state, place):
 
 
 def work(function, number, place, ready, stop, results):
-    """One process of an attack.
+    """Runs one process of an attack.
 
-    Attackers have machines of their own: here they take what the relay and its gateway leave.
-    """
+    Attackers have machines of their own. Here they only take the processor time that the relay and its
+    gateway leave."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     state = {"id": number, "n": 0, "answers": {}, "connection": None}
     ready.wait()
@@ -316,7 +316,7 @@ def work(function, number, place, ready, stop, results):
 
 
 class Innocent(threading.Thread):
-    """Posts one change after the other of the innocent container, at a steady pace."""
+    """Posts one change of the innocent container after the other at a steady pace."""
 
     def __init__(self, relay, pause):
         super().__init__(daemon=True)
@@ -328,7 +328,7 @@ class Innocent(threading.Thread):
         while not self.stopping:
             name = f"ord-{self.number}"
             self.number += 1
-            # A connection that was cut is opened anew; whether a change got in is asked again.
+            # A connection that was cut is opened anew, and the change is posted again.
             for attempt in range(100):
                 try:
                     connection = connection or http.client.HTTPConnection(
@@ -352,7 +352,7 @@ class Innocent(threading.Thread):
 
 
 def furnish(relay):
-    """The innocent container with ann's phone, and the hostile one with what its attacks need."""
+    """Creates the innocent container with ann's phone, and the hostile one with what its attacks need."""
     relay.furnish()
     innocent_token = relay.api_token
     relay.register("phone", "ann")
@@ -398,7 +398,7 @@ def furnish(relay):
 
 
 def rig(options, folder):
-    """A gateway, a relay, and what an attacker knows of it."""
+    """Starts a gateway and a relay; returns them and what an attacker knows of the relay."""
     script = {"devices": {device_token(f"inv{n}"): {"standing": "otherEnvironment"}
                           for n in range(INVENTED)}}
     gateway = Gateway(binary(options.binary), folder, script)
@@ -410,11 +410,10 @@ def rig(options, folder):
 
 
 def run(function, workers, place, seconds, innocent):
-    """Lets an attack run; returns the innocent changes posted meanwhile, and what it was answered.
+    """Runs an attack; returns the innocent changes posted meanwhile, and the answers to the attack.
 
-    Its processes are made before and waited for afterwards: that takes this process, which posts
-    the innocent changes and notes when they are pushed, some ten milliseconds for each of them.
-    """
+    The attack's processes are started before and waited for afterwards. For each of them that takes some ten
+    milliseconds of this process, which posts the innocent changes and records when they are pushed."""
     ready = multiprocessing.Barrier(workers + 1)
     stop, results = multiprocessing.Event(), multiprocessing.Queue()
     processes = [multiprocessing.Process(target=work, daemon=True, args=(
@@ -487,7 +486,7 @@ def main():
                 bad.append(f"{name}: halted {halts}")
             if relay.process.poll() is not None:
                 raise SystemExit(f"{name}: the relay has ended; see {folder}/relay.log")
-            # What the attack left behind ends first, so that the next stretch is quiet.
+            # The effects of the attack end first, so that the next stretch is quiet.
             relay.settled(PATIENCE)
         names = {kind: [f"ord-{n}" for n in span] for kind, span in spans.items()}
         end = time.monotonic() + PATIENCE

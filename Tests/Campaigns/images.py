@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Power cuts: records every write and sync of a running relay, and builds from that what a disk may
-hold after a cut at any moment: what was synced is there; of what was not, any sector may be.
+"""Simulated power cuts: builds what a disk may hold after a cut at any moment of a relay's run.
 
-Every image must open, be whole, and hold every change that was acknowledged before the cut. As a
-control the same record is read as if the write-ahead log had never been synced, which is what
-synchronous=NORMAL does between checkpoints: then acknowledged changes must be missing.
+It records every write and sync of a running relay. An image contains everything that was synced, and any of the
+sectors that were written and not synced.
+
+Every image must open, be sound, and contain every change that was acknowledged before the cut. As a control the
+same record is read as if the write-ahead log had never been synced, as with synchronous=NORMAL between
+checkpoints. Then acknowledged changes must be missing.
 
   python3 Tests/Campaigns/images.py --images 1000
 """
@@ -16,7 +18,7 @@ SECTOR = 512
 
 
 def events(path):
-    """The recorded file calls: end offset in the record, kind, name, offset or length, data."""
+    """Yields the recorded file calls: end offset in the record, kind, name, offset or length, data."""
     data = open(path, "rb").read()
     place = 0
     while place + 5 <= len(data):
@@ -45,7 +47,7 @@ def cut(file, length):
 
 
 class Disk:
-    """What is synced, and what is not yet."""
+    """What is synced, and what is written and not synced yet."""
 
     def __init__(self, honest):
         self.honest, self.files, self.pending = honest, {}, {}
@@ -67,7 +69,7 @@ class Disk:
         put(file, offset, body) if kind == "W" else cut(file, offset)
 
     def image(self, folder, generator):
-        """Writes what may be there after a cut now."""
+        """Writes what may be on the disk after a cut now."""
         fate = generator.choice(["nothing", "everything", "beginning", "sectors"])
         for name, file in self.files.items():
             result = bytearray(file)
@@ -87,7 +89,7 @@ class Disk:
 
 
 def drive(relay, seconds, log, acknowledgements):
-    """Posts changes from several threads; notes where the record stood at each acknowledgement."""
+    """Posts changes from several threads, and notes the size of the record at each acknowledgement."""
     end = time.monotonic() + seconds
 
     def post(number):
@@ -111,7 +113,7 @@ def drive(relay, seconds, log, acknowledgements):
 
 
 def inspect(folder, wanted):
-    """Opens an image; returns what is wrong with it, and how many acknowledged changes it lacks."""
+    """Opens an image; returns its faults, and how many acknowledged changes it lacks."""
     path = os.path.join(folder, "relay.sqlite")
     try:
         database = sqlite3.connect(path)
@@ -130,7 +132,7 @@ def inspect(folder, wanted):
 def replay(record, acknowledgements, options, honest, folder, belfry):
     generator = random.Random(options.seed)
     ends = [event[0] for event in record]
-    # Images before the schema exists tell nothing of acknowledgements.
+    # Images from before the schema exists say nothing about acknowledgements.
     first = next(i for i, event in enumerate(record) if event[0] >= acknowledgements[0][0])
     cuts = sorted(generator.randrange(first, len(record) + 1) for _ in range(options.images))
     disk, place, lost, lossy, broken, checked = Disk(honest), 0, 0, 0, [], 0
@@ -144,13 +146,13 @@ def replay(record, acknowledgements, options, honest, folder, belfry):
         reached = ends[moment - 1] if moment else 0
         wanted = [name for offset, name in acknowledgements if offset <= reached]
         if honest:
-            # What only a power cut can have made of the files must not be taken for damage.
+            # States of the files that only a power cut can cause must not be reported as damage.
             opened = subprocess.run(
                 [belfry, "migrate", "--database", os.path.join(folder, "relay.sqlite")],
                 capture_output=True, text=True)
             if opened.returncode != 0:
                 broken.append(f"image {number}: {opened.stdout}{opened.stderr}")
-            # SQLite opens it below, and may leave pages without their checksums.
+            # SQLite itself opens the file below, and may leave pages without their checksums.
             copy = os.path.join(folder, "checked.sqlite")
             if number % 50 == 0 and not opened.returncode:
                 shutil.copy(os.path.join(folder, "relay.sqlite"), copy)

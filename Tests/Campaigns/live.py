@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Connected clients, held to a ledger: what each has seen at every stop is what the ledger says, each
-change comes once, whoever is killed, cut off, or does not read.
+"""Connected clients compared with a ledger: at every stop each has seen exactly what the ledger says.
+
+Each change comes once, even if relays are killed, and clients are disconnected or do not read.
 
   python3 Tests/Campaigns/live.py --rounds 12
   python3 Tests/Campaigns/live.py --figures --sockets 10000
 
-The clients share no code with the relay or with its web client: what they know is docs/live.md. With
-`--figures` it prints what connections cost and how fast one change reaches all of them.
+The clients share no code with the relay or its web client: they implement docs/live.md. With `--figures` it
+prints what connections cost and how fast one change reaches all of them.
 """
 import argparse, asyncio, base64, json, os, random, resource, statistics, struct, sys, time
 from rig import CONTAINER, PATIENCE, STARTED, Gateway, Relay, binary, free_port, memory, user_token
@@ -22,7 +23,7 @@ QUERIES = {
 
 
 class Socket:
-    """A WebSocket by RFC 6455."""
+    """A WebSocket according to RFC 6455."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
@@ -70,7 +71,9 @@ class Socket:
 
 
 class Client:
-    """What a client knows: applied only as far as an `at` has closed it, while its set is complete."""
+    """The state of a client.
+
+    Frames are applied only up to an `at` that follows them, while the set is complete."""
 
     def __init__(self, api_token, user):
         self.api_token, self.user = api_token, user
@@ -140,7 +143,7 @@ class Client:
 
 
 class Ledger:
-    """What was acknowledged."""
+    """The acknowledged changes."""
 
     def __init__(self, relay):
         self.relay, self.records, self.cheap = relay, {}, 0
@@ -170,7 +173,7 @@ class Ledger:
 
 
 async def watch(client, port, door, context=None):
-    """Listens over one of the three ways until it is cancelled or cut off."""
+    """Listens by one of the three ways until it is cancelled or disconnected."""
     if door == "socket":
         socket = await Socket.open(port, context)
         try:
@@ -221,8 +224,9 @@ async def until(fits, bound=60):
 
 
 class Proxy:
-    """nginx before the relay, as its documentation has one pass WebSockets on; answers are buffered,
-    as they are unless one says otherwise."""
+    """nginx in front of the relay, configured for WebSockets as nginx's documentation says.
+
+    Answers are buffered, which is nginx's default."""
 
     def __init__(self, folder, relay):
         self.port, file = free_port(), os.path.join(folder, "nginx.conf")
@@ -247,7 +251,7 @@ async def correctness(relay, rounds, seed, proxy=None):
     ledger, bad = Ledger(relay), []
     doors = ["socket", "socket", "stream", "poll"]
     clients = [Client(relay.api_token, f"user{number}") for number in range(len(doors))]
-    # A client that comes before everything has seen every change.
+    # A client that connects before the first change has seen every change.
     tasks = {}
     resumed = 0
 
@@ -260,7 +264,7 @@ async def correctness(relay, rounds, seed, proxy=None):
             try:
                 return await watch(client, port, door, relay.context)
             except (OSError, EOFError, asyncio.IncompleteReadError):
-                # A proxy answers for a relay that is away, and may not be there yet itself.
+                # A proxy answers for a relay that is away, and may itself not have started yet.
                 if not proxy:
                     raise
                 await asyncio.sleep(0.05)
@@ -286,7 +290,7 @@ async def correctness(relay, rounds, seed, proxy=None):
                 resumed += 1
         if number % 3 == 2:
             relay.kill()
-            if not proxy:  # Behind one they try again by themselves.
+            if not proxy:  # Behind a proxy they retry by themselves.
                 await asyncio.gather(*tasks.values(), return_exceptions=True)
             if not await asyncio.to_thread(relay.start, port=relay.port if proxy else None):
                 raise SystemExit("the relay did not start again")
@@ -323,7 +327,7 @@ def cpu(process):
 
 
 class Counting(asyncio.Protocol):
-    """A socket that only counts, so that the load costs as little as it can."""
+    """A socket that only counts, so that the load costs as little as possible."""
 
     def __init__(self, hello, world):
         self.hello, self.world, self.ready, self.upgraded = hello, world, False, False

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What connected clients cost, row by row as docs/performance.md has them, and what the same costs
-other programs on this machine: nginx with nchan, Go with gorilla/websocket, Node with ws.
+"""What connected clients cost, as the tables of docs/performance.md, with other programs for comparison.
+
+The other programs are nginx with nchan, Go with gorilla/websocket, and Node with ws, on the same machine.
 
   Tests/Campaigns/live-figures                    all rows, all programs
   Tests/Campaigns/live-figures --rows 2,3 --sockets 5000
 
-The load is one process of its own in C (live-load/load.c); a post says the moment at which it was to
-go, so that what is late is counted from there to the last byte at each client. The load runs beside
-what is measured on the same processors: what it takes itself stands in the rows that compare.
+The load is one process in C (live-load/load.c). A post carries the moment at which it was due. Latency counts from
+that moment to the last byte at each client. The load runs on the same processors as the measured program, and the
+rows that compare programs show what the load itself takes.
 """
 import argparse, json, os, re, resource, shutil, signal, socket, statistics, subprocess, sys
 import tempfile, threading, time, urllib.request
@@ -52,7 +53,7 @@ class Load:
         return self.answer()
 
     def begin_post(self, port, path, rate, seconds, body, choices=1):
-        """Begins to post; somebody else may be asked for something before its answer is read."""
+        """Begins to post; the caller may do something else before it reads the result."""
         self.world.files += 1
         file = os.path.join(self.world.folder, f"body{self.world.files}.json")
         with open(file, "w") as out:
@@ -72,7 +73,7 @@ class Load:
 
 
 def processes(root):
-    """A process and its children."""
+    """Returns a process and its children."""
     found = [root]
     with open(f"/proc/{root}/task/{root}/children") as file:
         for child in file.read().split():
@@ -89,7 +90,7 @@ def cpu(root):
 
 
 def kilobytes(root):
-    """What is in memory, what is shared by several divided among them."""
+    """Returns the memory of a process and its children, with shared memory divided among its users."""
     total = 0
     for one in processes(root):
         for line in open(f"/proc/{one}/smaps_rollup"):
@@ -104,7 +105,7 @@ def hello(relay, user, query, resumes=True, beside=()):
         "type": "hello", "ckAPIToken": relay.api_token, "ckWebAuthToken": user_token(user),
         "format": "plain", "set": {"version": 1, "queries": [*beside, marked]}},
         separators=(",", ":"))
-    # Where the load puts what it knows of a socket that comes back.
+    # The place where the load inserts what it knows of a socket that reconnects.
     return text[:-4] + "@RESUME@" + text[-4:] if resumes else text
 
 
@@ -146,7 +147,7 @@ class World:
 
 
 def metrics(relay):
-    """The samples of the relay's metrics, one a line."""
+    """Returns the samples of the relay's metrics as lines."""
     request = urllib.request.Request(f"http://127.0.0.1:{relay.admin}/metrics",
                                      headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
     with urllib.request.urlopen(request) as answer:
@@ -155,13 +156,13 @@ def metrics(relay):
 
 
 def metric(relay, name):
-    """The value of a metric, summed over its labels."""
+    """Returns the value of a metric, summed over its labels."""
     return sum(float(line.rsplit(" ", 1)[1]) for line in metrics(relay)
                if line.split("{")[0].split(" ")[0] == name)
 
 
 class Histogram:
-    """A histogram of the relay's: how often a value was not above each bound, and the sum of all."""
+    """A histogram of the relay's: the number of values up to each bound, and the sum of all values."""
 
     def __init__(self, relay, name):
         self.counts, self.sum = {}, 0
@@ -174,8 +175,10 @@ class Histogram:
                 self.sum += value
 
     def since(self, before):
-        """What came between two: the mean, and between which bounds half and nearly all lie, in
-        microseconds. The bounds are the relay's; what lies between them is not known."""
+        """Returns what was added since `before`: the mean, and the bounds between which half and nearly all
+        values are.
+
+        All are in microseconds. The bounds are the relay's, so the values between them are not known."""
         counts = sorted((bound, count - before.counts.get(bound, 0))
                         for bound, count in self.counts.items())
         all_ = counts[-1][1] if counts else 0
@@ -196,8 +199,10 @@ def within(counts, wanted):
 
 
 class Pushes:
-    """Reads what a gateway prints as it prints it: how late each push came, from the moment that it
-    brings along. What was not to be pushed within a second is late as well."""
+    """Reads how late each push is from a gateway's output as it is printed.
+
+    The lateness counts from the moment that the push carries. A push that was not sent within a second is
+    late too."""
 
     MOMENT = re.compile(rb'"t"\s*:\s*"?(\d+)')
 
@@ -220,7 +225,7 @@ class Pushes:
                     self.late.append((now - int(found[1])) / 1e6)
 
     def take(self, count):
-        """The p50 and p99 of so many in milliseconds, once they are there; and how many came."""
+        """Waits for `count` pushes; returns their p50 and p99 in milliseconds, and how many came."""
         end = time.monotonic() + 20
         while len(self.late) < count and time.monotonic() < end:
             time.sleep(0.01)
@@ -292,7 +297,8 @@ def open_all(load, count):
 
 
 def tell(load, port, path, body, count, times, root):
-    """One message at a time to all: medians of when half, and nearly all, had it, and of the CPU."""
+    """Sends one message at a time to all; returns medians of when half and nearly all had it, and of the CPU
+    time."""
     halves, lasts, costs, own = [], [], [], 0
     for number in range(times + 2):
         load.ask("clear")
@@ -300,18 +306,18 @@ def tell(load, port, path, body, count, times, root):
         load.post(port, path, 1, 1, body)
         answer = load.ask(f"wait {count} 30")
         load.ask("rest 0.2")
-        if number >= 2:  # The first two warm what is to be measured.
+        if number >= 2:  # The first two only warm up.
             halves.append(answer["p50"])
             lasts.append(answer["p99"])
             costs.append((cpu(root) - spent) * 1e6 / count)
             own += (cpu(load.process.pid) - taken) * 1e6 / count / times
     return {"p50ms": round(statistics.median(halves), 1), "p99ms": round(statistics.median(lasts), 1),
-            # The system counts CPU in hundredths of a second: only the mean says something.
+            # The system counts CPU time in hundredths of a second, so only the mean is meaningful.
             "cpuMicroseconds": round(statistics.mean(costs), 1), "loadMicroseconds": round(own, 1)}
 
 
 def sustain(load, port, path, body, count, rate, seconds, root):
-    """So many messages a second to all, three times; the run whose p99 is in the middle."""
+    """Sends `rate` messages a second to all, three times; returns the run with the middle p99."""
     runs = []
     for _ in range(3):
         load.ask("clear")
@@ -359,7 +365,7 @@ def measure(world, name, load, root, port, path, body, rows):
     each = (kilobytes(root) - before) / count
     opening = (cpu(root) - spent) * 1e6 / count
     if 1 in rows:
-        # The relay looks after each of its sockets every 25 seconds, the others never do.
+        # The relay sends a ping to each socket every 25 seconds; the others never do.
         idle = 60 if name == "belfry" else world.seconds
         spent = cpu(root)
         load.ask(f"rest {idle}")
@@ -375,7 +381,7 @@ def measure(world, name, load, root, port, path, body, rows):
 
 
 def one_tls(world):
-    """What a socket takes under the relay's own TLS; handshakes are Python's, so there are fewer."""
+    """Measures a socket under the relay's own TLS; Python makes the handshakes, so there are fewer sockets."""
     count, relay = min(1000, world.sockets), world.relay(tls=True)
     sockets = []
 
@@ -415,8 +421,9 @@ def one_tls(world):
 
 
 def four(world):
-    """Many changes, each to one socket, and pushes beside them: once alone, once with the same
-    changes and nobody connected, once with everybody."""
+    """Many changes, each for one socket, and pushes at the same time.
+
+    It runs once alone, once with the same changes and no connections, and once with all."""
     relay = world.relay(prints=True)
     count, rate, seconds = world.sockets, 1000, 2 * world.seconds
     relay.register("phone", "ann")
@@ -449,7 +456,7 @@ def four(world):
 
 
 def fill(relay, kind, count, of):
-    """So many records, posted 500 at a time."""
+    """Creates records, posted 500 at a time."""
     for first in range(0, count, 500):
         relay.expect(200, "POST", POSTS, [
             {"operation": "create", "recordType": kind, "recordName": f"{kind}{number}",
@@ -457,8 +464,9 @@ def fill(relay, kind, count, of):
 
 
 def five(world):
-    """Every record is a member of some 25 windows, which is as few as lets each be full; a change
-    moves it within them, or out of them and into as many others."""
+    """Every record is a member of about 25 windows, the fewest with which each window is full.
+
+    A change moves the record within them, or out of them and into as many others."""
     relay = world.relay()
     count, records, shelves = world.sockets, 10000, 400
     fill(relay, "Ranked", records,
@@ -481,7 +489,7 @@ def five(world):
         took = Histogram(relay, "belfry_live_change_seconds").since(before)
         world.say(5, f"belfry, a record {what}", "engine p50 50, p99 300 µs", windows=count,
                   records=records, changesPerSecond=200, openingSeconds=opened["seconds"], **took,
-                  # What slides into a window has the moment of its own change, long ago.
+                  # A record that slides into a window has the moment of its own change, which was long ago.
                   told=told["messages"], p50ms=round(told["p50"], 1))
     load.end()
     world.leave(relay)
@@ -495,7 +503,7 @@ def six(world):
         hello(relay, f"u{number}", {"recordType": "Owned",
                                     "query": {"predicate": f"owner == 'u{number}'"}})
         for number in range(count)])
-    # The most that it has from now on.
+    # Resets the peak of the memory.
     with open(f"/proc/{relay.process.pid}/clear_refs", "w") as file:
         file.write("5")
     before, readings = memory(relay.process)[0], metric(relay, "belfry_live_readings_total")
@@ -518,7 +526,7 @@ def seven(world):
     load.ask("clear")
     load.post(relay.port, POSTS, 10, 1, change())
     load.ask(f"wait {10 * count} 30")
-    # Some are durable, and not told to everybody, when the relay is killed.
+    # Some of these changes are durable, and not yet sent to everybody, when the relay is killed.
     load.post(relay.port, POSTS, 100, 0.3, change())
     relay.kill()
     load.ask("abandon")
@@ -539,8 +547,9 @@ def seven(world):
 
 
 def eight(world):
-    """Some are told 6 MB more than the others, and do not read it: more than the system's buffers
-    take, so that the relay has to keep it or let them lag."""
+    """Some sockets are sent 6 MB more than the others, and do not read it.
+
+    That is more than the system's buffers hold, so the relay must keep it or let these sockets lag."""
     relay = world.relay()
     count, stalled = world.sockets, min(100, world.sockets // 2)
     heavy = {"id": "heavy", "kind": "changes", "recordType": "Owned"}
@@ -556,7 +565,7 @@ def eight(world):
         load.ask("rest 6")
         pusher.answer()
 
-    fill_up()  # What all read: what the relay keeps of it for other reasons is there from now on.
+    fill_up()  # All sockets read this; afterwards the relay's memory holds what it keeps for other reasons.
     for kind in ("all read", "some do not"):
         if kind == "some do not":
             load.ask(f"stall 0 {stalled}")
@@ -598,7 +607,7 @@ def nine(world):
 
 
 def table(rows):
-    """What was measured, as docs/performance.md has it."""
+    """Returns the measurements as the table of docs/performance.md."""
     print("\n| # | | goal | measured |\n| ---: | --- | --- | --- |")
     for row, what, goal, values in rows:
         text = ", ".join(f"{name} {value:,}" if isinstance(value, (int, float)) else
@@ -636,7 +645,7 @@ def main():
 
 
 def succeeds(run):
-    """Runs a row; one that fails leaves nothing behind that would disturb the next ones."""
+    """Runs a row; a failing one leaves nothing behind that would disturb the next rows."""
     try:
         run()
         return True

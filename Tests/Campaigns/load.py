@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Load: a mixture of changes, saves and deletions for some time, then more than can be settled.
 
-First the capacity of this machine is measured: changes come as fast as they can, and what is settled
-each second is counted. The steady load is a share of it, so that the verdict means the same on every
-machine. Under it nothing may be refused, memory must not grow with time, and the write-ahead log must
-stay bounded. Then changes come three times as fast as the capacity, until the relay refuses with 503
-and the bound's name; when they stop it must take changes again by itself, and everything acknowledged
-must arrive.
+First the capacity of the machine is measured: changes come as fast as possible, and the campaign counts how many
+are settled each second. The steady load is a share of the capacity, so that the verdict means the same on every
+machine. Under it nothing may be refused, memory must not grow with time, and the write-ahead log must stay
+bounded. Then changes come three times as fast as the capacity, until the relay refuses with 503 and the bound's
+name. When they stop, the relay must accept changes again by itself, and everything acknowledged must arrive.
 
   python3 Tests/Campaigns/load.py --seconds 600
 """
@@ -25,7 +24,7 @@ def change(name):
 
 
 class Metrics(threading.Thread):
-    """Looks at the relay's metrics every second."""
+    """Reads the relay's metrics every second."""
 
     def __init__(self, relay):
         super().__init__(daemon=True)
@@ -48,7 +47,7 @@ class Metrics(threading.Thread):
 
 
 class Client:
-    """One connection that posts changes, and now and then saves a subscription or deletes one."""
+    """One connection that posts changes, and now and then saves or deletes a subscription."""
 
     def __init__(self, relay, number, batch, prefix, counts):
         self.relay, self.number, self.batch, self.prefix = relay, number, batch, prefix
@@ -78,7 +77,8 @@ class Client:
             self.counts["refused without Retry-After"] += 1
 
     def edit(self):
-        """As many are deleted as are saved, so that a change fires as many after an hour as now."""
+        """Deletes as many as it saves, so that after an hour a change fires as many subscriptions as at
+        first."""
         if self.generator.random() > 0.05:
             return
         if len(self.saved) > 5:
@@ -105,7 +105,7 @@ class Client:
 
 
 def several(relay, clients, seconds, batch, prefix, rate=0):
-    """Posts with so many clients, `rate` changes a second, or as many as can be."""
+    """Posts with several clients, `rate` changes a second, or as many as possible."""
     counts = Counter()
     interval = clients * batch / rate if rate else 0
     until = time.monotonic() + seconds
@@ -121,7 +121,7 @@ def several(relay, clients, seconds, batch, prefix, rate=0):
 
 
 def capacity(relay, seconds, batch, prefix, rate=0, clients=8):
-    """What is settled each second while more is there; and what clients were answered."""
+    """Returns how many changes are settled each second while more are waiting, and the clients' answers."""
     several(relay, clients, 3, batch, f"{prefix}w", rate)
     first, began = int(relay.overview()["progress"]), time.monotonic()
     counts = several(relay, clients, seconds, batch, prefix, rate)
@@ -185,7 +185,7 @@ def main():
     bad = []
     refused = [key for key in steady if re.match(r"[1-9]\d\d", key) and key != "200"]
     refused += ["closed"] if steady["closed"] else []
-    # Somebody else may have taken the machine: then the steady load was no small share any more.
+    # Another program may have used the machine; then the steady load was more than the intended share.
     if refused and able_then > 2 * rate:
         bad.append(f"steady load was refused: {', '.join(refused)}")
     elif refused:

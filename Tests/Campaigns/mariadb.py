@@ -1,13 +1,14 @@
-"""A MariaDB server as a process, of Debian's package, in a temporary folder."""
+"""A MariaDB server of Debian's package as a process, in a temporary folder."""
 import glob, os, shutil, subprocess, tempfile, time
 from rig import PATIENCE, STARTED, free_port
 
 
 class MariaDB:
-    """A server of its own, as another user than root, which only its socket and 127.0.0.1 reach."""
+    """A server that runs as another user than root and is reachable by its socket and 127.0.0.1 only."""
 
     def __init__(self, configuration, zone):
-        """`configuration` is a section [mysqld], to which the places and the time zone are added."""
+        """Starts a server; `configuration` is a section [mysqld], to which the paths and the time zone are
+        added."""
         self.port, self.folder = free_port(), tempfile.mkdtemp(prefix="belfry-mariadb-")
         self.socket = self.folder + "/socket"
         self.settings = self.folder + "/my.cnf"
@@ -29,7 +30,7 @@ class MariaDB:
 
     @staticmethod
     def missing():
-        """What its package would bring."""
+        """Returns the package that is missing, if any."""
         return [name for name in ("mariadbd", "mariadb", "mariadb-install-db")
                 if not (shutil.which(name) or glob.glob("/usr/sbin/" + name))]
 
@@ -50,14 +51,14 @@ class MariaDB:
                 "-u", "root", "-B", "-N", *more]
 
     def sql(self, text, database="mysql"):
-        """Runs statements, and returns the rows of their answers as lists of texts."""
+        """Runs statements, and returns the rows of their results as lists of texts."""
         done = subprocess.run(self.client(database), input=text, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"mariadb: {done.stderr}")
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def writer(self, database):
-        """A client that takes statements, and ends at the first that is refused."""
+        """Starts a client that reads statements and ends at the first that is refused."""
         writer = subprocess.Popen(self.client("--unbuffered", "--skip-reconnect", database), text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL)

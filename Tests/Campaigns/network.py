@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""What the network does to connections with the gateway: its name gets another address, and a path
-goes dead without a word. Each scene compares what was owed with what the gateways received.
+"""Faults of the network between relay and gateway: the gateway's address changes, or a path goes dead.
+
+Each scene compares what was owed with what the gateways received.
 
   python3 Tests/Campaigns/network.py
   python3 Tests/Campaigns/network.py addresses
 
-It runs in namespaces of its own, with its own loopback, packet filter and /etc/hosts; nothing outside
-is touched. Where the machine gives none, it says so and ends.
+It runs in namespaces of its own, with its own loopback, packet filter and /etc/hosts; nothing outside is touched.
+On a machine without namespaces it says so and ends.
 """
 import argparse, json, os, shutil, subprocess, sys, tempfile, time
 from rig import PATIENCE, Gateway, Rig, binary, pushes
 
 NAME, FIRST, SECOND = "push.example", "127.0.0.2", "127.0.0.3"
-# A connection that is half open must be found within this; told, and not a verdict.
+# A half-open connection must be found within this many seconds.
 PROMISED = 20
 INSIDE = "BELFRY_NETWORK_INSIDE"
 
@@ -33,7 +34,7 @@ def run(*command):
 
 
 class Scene(Rig):
-    """A gateway that has a name, whose address and path are in our hands."""
+    """A gateway with a name, whose address and network path the test controls."""
 
     def __init__(self, belfry):
         self.hosts = os.path.join(tempfile.mkdtemp(prefix="belfry-network-"), "hosts")
@@ -50,14 +51,14 @@ class Scene(Rig):
             file.write(f"127.0.0.1 localhost\n{address} {NAME}\n")
 
     def move(self, address):
-        """The name gets another address, where another gateway listens on the same port."""
+        """Gives the name another address, where another gateway listens on the same port."""
         self.resolve(address)
         before, self.gateway = self.gateway, Gateway(
             self.belfry, self.folder, after=self.gateway, host=NAME)
         return before
 
     def block(self, address):
-        """Packets from an address get lost: requests arrive, nothing comes back."""
+        """Drops packets from an address: requests arrive, and nothing comes back."""
         run("nft", "add", "rule", "ip", "path", "out", "ip", "saddr", address, "drop")
 
     def arrived(self, gateway, names):
@@ -73,7 +74,7 @@ class Scene(Rig):
 
 
 def addresses(rig):
-    """The answer of DNS changes: a connection that works is kept, a new one goes to the new address."""
+    """DNS gives another address: a working connection is kept, and a new one goes to the new address."""
     rig.arrived(rig.gateway, rig.post(20))
     old = rig.move(SECOND)
     rig.arrived(old, rig.post(20))
@@ -84,7 +85,7 @@ def addresses(rig):
 
 
 def halfOpen(rig):
-    """Nothing comes back any more while pushes are open: they are sent again, with their IDs."""
+    """Nothing comes back while pushes are open: they are sent again, with their IDs."""
     rig.arrived(rig.gateway, rig.post(20))
     old = rig.move(SECOND)
     rig.block(FIRST)
@@ -114,7 +115,7 @@ def silentIdle(rig):
 
 
 def connections(address, port):
-    """How many connections to an address the relay's side has open."""
+    """Returns how many connections to an address the relay has open."""
     wanted = f"{bytes(reversed([int(part) for part in address.split('.')])).hex()}:{port:04X}"
     with open("/proc/net/tcp") as file:
         ends = [line.split()[2:4] for line in file.readlines()[1:]]
@@ -145,7 +146,7 @@ def main():
         enter()
     if len(names) == 1:
         return scene(names[0], binary(options.binary))
-    # Each in namespaces of its own.
+    # Each scene gets namespaces of its own.
     del os.environ[INSIDE]
     for name in names:
         more = ["--binary", options.binary] if options.binary else []

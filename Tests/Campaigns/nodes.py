@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
-"""Relays on one PostgreSQL: one owns the store, another hands on what it is asked, and faults go
-round among them.
+"""Relays on one PostgreSQL: one owns the store, another forwards its calls, and faults alternate between them.
 
-A ledger has what was posted, to both in turn, and acknowledged by whichever answered; the gateway's
-record is compared with it. Faults, in turn: the owner is killed; ends in order; is stopped and wakes
-when another has the store; is cut off from the database and comes back; the database dies and
-starts again; in the end the primary is lost and its synchronous standby promoted, and the former primary
-comes back.
+Changes are posted to both relays in turn. A ledger has those that either acknowledged, and the gateway's record is
+compared with it. The faults are, in turn: the owner is killed; it ends in order; it is suspended and wakes up when
+another relay has the store; it is disconnected from the database and comes back; the database dies and starts
+again. In the end the primary is lost, its synchronous standby is promoted, and the former primary comes back.
 
-With --shards a third relay owns another store of the same service, and is posted to as the others
-are: what it is asked lies in the store over which the two go on changing places.
+With --shards a third relay owns another store of the same service, and changes are posted to it too. They belong
+to the store whose owner changes, so the third relay must forward them.
 
   python3 Tests/Campaigns/nodes.py --rounds 5
   python3 Tests/Campaigns/nodes.py --rounds 5 --shards
@@ -26,13 +24,13 @@ from database import Postgres, Wire
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 SCHEMA = "relay"
 
-# Longer than a lease, in seconds: who has owned the store for so long is not about to lose it.
+# Longer than a lease, in seconds: an owner for so long is not about to lose the store.
 LEASE = 6
 FAULTS = ["kill", "stop", "pause", "cut", "crash"]
 
 
 class Node(Relay):
-    """One of the relays, always at the same address, with its own way to the database."""
+    """One of the relays, always at the same address, with its own path to the database."""
 
     def __init__(self, name, belfry, folder, gateway, hosts, schema=SCHEMA):
         place = os.path.join(folder, name)
@@ -60,9 +58,10 @@ class Node(Relay):
         return os.path.getsize(os.path.join(self.folder, "relay.log"))
 
     def stand_by(self):
-        """Starts it beside an owner, and waits until it stands by. On a busy machine the database
-        may not answer in time, and it ends with that: then it is started again, as whoever runs it
-        does."""
+        """Starts the relay beside an owner, and waits until it stands by.
+
+        On a busy machine the database may not answer in time, and the relay ends. Then it is started again,
+        as an operator's supervisor would do."""
         end = time.monotonic() + PATIENCE
         for _ in range(5):
             since = self.said()
@@ -79,7 +78,7 @@ class Node(Relay):
         raise SystemExit(f"{self.name} ended, and does not stand by")
 
     def warm_up(self):
-        """Waits until it has the store's state, and returns how long that took."""
+        """Waits until the relay has the store's state; returns how long that took."""
         began = time.monotonic()
         while self.call("GET", "/readyz")[1].get("standby", {}).get("state") != "warm":
             if time.monotonic() > began + 4 * PATIENCE:
@@ -88,8 +87,10 @@ class Node(Relay):
         return time.monotonic() - began
 
     def is_owner(self):
-        """Whether it says that it owns the store, and is ready: which it may do in good faith while
-        another has the store, until it is told. The database knows who owns it."""
+        """Returns whether the relay says that it owns the store and is ready.
+
+        A relay that has lost the store says so too until it learns of the loss. The database knows the owner.
+        """
         try:
             status, answer = self.call("GET", "/readyz", timeout=2)
             return status == 200 and answer.get("role") == "owner"
@@ -98,15 +99,16 @@ class Node(Relay):
 
 
 def beside():
-    """A name for another shard, of which a container of which nobody says where it is to lie is none:
-    the highest of the shards' numbers for it has it."""
+    """Returns a schema name for another shard that would not be chosen for the campaign's container.
+
+    If a request names no shard, the one with the highest hash is chosen."""
     def number(schema):
         return hashlib.sha256(f"{schema} {CONTAINER}/development".encode()).digest()[:8]
     return next(name for name in map("beside{}".format, range(100)) if number(name) < number(SCHEMA))
 
 
 class Driver(threading.Thread):
-    """Posts changes to all relays in turn, and each that is not taken to the next."""
+    """Posts changes to all relays in turn; one that is not accepted goes to the next relay."""
 
     def __init__(self, field, number):
         super().__init__(daemon=True)
@@ -143,7 +145,7 @@ class Driver(threading.Thread):
                 self.field.count(nodes[at])
                 change = None
             else:
-                # The same once more, wherever it is taken: whether it was stored is not known.
+                # The same change again to any relay, because it is unknown whether it was stored.
                 if at in connections:
                     connections.pop(at).close()
                 at = (at + 1) % len(nodes)
@@ -153,7 +155,7 @@ class Driver(threading.Thread):
 
 
 class Moments:
-    """When something happened; the last of them."""
+    """The moments at which something happened, and the last of them."""
 
     MOST = 100_000
 
@@ -170,14 +172,14 @@ class Moments:
             return self.moments[-1] if self.moments else 0
 
     def pause(self, began):
-        """The longest time without one, from `began` to the last."""
+        """Returns the longest time without an event, from `began` to the last one."""
         with self.lock:
             moments = [began] + [moment for moment in self.moments if moment > began]
         return max((after - before for before, after in zip(moments, moments[1:])), default=0)
 
 
 class Sight(threading.Thread):
-    """Notes when the gateway records something, to some milliseconds."""
+    """Records when the gateway receives something, to within some milliseconds."""
 
     def __init__(self, gateway):
         super().__init__(daemon=True)
@@ -245,14 +247,15 @@ class Field:
         self.compare_ways()
 
     def succeed(self):
-        """Has the other stand by, with the store's state where there is much of it."""
+        """Makes the other relay stand by, and wait for the store's state if that is large."""
         self.other.stand_by()
         if self.filled and not self.cold:
             self.note("until it is warm", self.other.warm_up())
 
     def fill(self):
-        """Gives the store so many subscriptions that no change fires, each of a user with a device;
-        saving a million over HTTP would take longer than the rest."""
+        """Gives the store many subscriptions that no change fires, each of a user with a device.
+
+        Saving a million over HTTP would take longer than the rest."""
         self.owner.register("f0", "filler0")
         self.owner.save("filler", "filler0", "artist == 'nobody'")
         self.owner.settled(PATIENCE)
@@ -292,7 +295,7 @@ class Field:
         self.note("a start alone", time.monotonic() - began)
 
     def compare_ways(self):
-        """How much longer a call takes by way of the relay that stands by, in milliseconds."""
+        """Returns how much longer a call takes through the relay that stands by, in milliseconds."""
         self.ways = {}
         for node, way in ((self.owner, "by the owner"), (self.other, "by the other")):
             connection = http.client.HTTPConnection("127.0.0.1", node.own_port, timeout=PATIENCE)
@@ -305,8 +308,9 @@ class Field:
             self.ways[way] = round(statistics.median(times), 2)
 
     def owning(self):
-        """The relay that owns the store, as the database says; None while it says nobody, or cannot
-        be asked."""
+        """Returns the owner of the store according to the database.
+
+        It is None if there is no owner or the database does not answer."""
         hosts = ",".join(f"127.0.0.1:{server.port}" for server in (self.primary, self.standby))
         asked = subprocess.run(
             [self.belfry, "nodes", "--database", f"postgresql://postgres@{hosts}/postgres",
@@ -324,20 +328,23 @@ class Field:
             "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'", "1")
 
     def mark(self):
-        """From here on deliveries that were under way may come once more."""
+        """Marks that deliveries in progress may be repeated from here on."""
         self.ledger.write(kill=self.round, offset=self.record_at_rest())
 
     def mark_what_was_under_way(self):
-        """Likewise, where what it had under way goes on and cannot be recorded: also what the gateway
-        has not answered yet, and what one that asked to be left alone for a second gets after that."""
+        """Marks the same for an owner that continues, so that what it has in progress cannot be recorded.
+
+        That includes what the gateway has not answered yet, and what a gateway that asked for a second's
+        pause gets after that."""
         self.mark()
         time.sleep(1.5)
         self.mark()
 
     @contextlib.contextmanager
     def zombie(self):
-        """Meanwhile a relay may still send what it had read before it knows that it has lost the
-        store; that may even be ahead of the one that has it."""
+        """Marks that a former owner may still send what it had read before it learned of the loss.
+
+        That may even be ahead of the new owner."""
         began = self.gateway.size()
         yield
         self.ledger.write(kill=self.round, offset=began, until=self.record_at_rest())
@@ -349,7 +356,7 @@ class Field:
         return size
 
     def count(self, node):
-        """Counts an acknowledgement, by what the relay was that answered."""
+        """Counts an acknowledgement by the role of the relay that gave it."""
         if node not in self.nodes:
             role = "of another shard"
         else:
@@ -360,16 +367,16 @@ class Field:
         self.figures.setdefault(what, []).append(round(seconds, 3))
 
     def once(self):
-        """Each round has a wish that fires once, whatever happens in the round."""
+        """Saves a once subscription for the round, which must fire once whatever happens."""
         name, user = f"once{self.round}", f"once{self.round % 4}"
-        # By either.
+        # Either relay may save it.
         status, answer = self.nodes[self.round % 2].save(
             name, user, f"artist == 'a' OR artist == '{self.round}'", firesOnce=True)
         if status == 200 and "serverErrorCode" not in json.dumps(answer):
             self.ledger.write(once=name, user=user, round=self.round)
 
     def taken_over(self, began, what, record=None):
-        """Waits until the other has the store and sends; the roles are changed then."""
+        """Waits until the other relay has the store and sends; then the roles are exchanged."""
         while not self.other.is_owner():
             if time.monotonic() > began + PATIENCE:
                 raise SystemExit(f"nobody took the store over after {what}")
@@ -395,7 +402,7 @@ class Field:
         self.succeed()
 
     def stop(self):
-        """Nothing comes twice after an end in order."""
+        """The owner ends in order; nothing is repeated."""
         process, told = self.owner.process, time.monotonic()
         process.send_signal(signal.SIGTERM)
         code = process.wait(PATIENCE)
@@ -404,7 +411,7 @@ class Field:
         began = time.monotonic()
         self.note("ended in order: until it has ended", began - told)
         self.taken_over(began, "ended in order", self.gateway.size())
-        # The pause is over, and noted, once another send is.
+        # The pause is over, and recorded, once something is sent again.
         sent = time.monotonic()
         while self.sight.moments.last() < sent and time.monotonic() < sent + PATIENCE:
             time.sleep(0.005)
@@ -413,17 +420,17 @@ class Field:
         self.other.stand_by()
 
     def pause(self):
-        """A relay that sleeps, and wakes when another has the store, can do nothing any more."""
+        """The owner is suspended, and wakes up when another relay has the store: it must do nothing any more."""
         began = time.monotonic()
         self.owner.process.send_signal(signal.SIGSTOP)
-        # Nobody else sends before a lease has ended: what the gateway still answers was under way.
+        # No other relay sends before the lease has ended: what the gateway still answers was in progress.
         self.mark_what_was_under_way()
         self.taken_over(began, "stopped", self.gateway.size())
         time.sleep(0.5)
         self.wake(lambda: self.other.process.send_signal(signal.SIGCONT))
 
     def cut(self):
-        """A relay that is cut off from the database answers nothing that it cannot keep."""
+        """The owner is disconnected from the database: it must acknowledge nothing that it cannot store."""
         began = time.monotonic()
         for wire in self.owner.wires:
             wire.cut()
@@ -448,7 +455,7 @@ class Field:
         self.other.stand_by()
 
     def ends(self):
-        """Waits until the former owner has ended, as one that lost the store."""
+        """Waits until the former owner has ended, as a relay does that lost the store."""
         try:
             code = self.other.process.wait(60)
         except subprocess.TimeoutExpired:
@@ -467,8 +474,9 @@ class Field:
             self.answering(started, "database died")
 
     def answering(self, began, what):
-        """Waits for the next acknowledgement by anybody, and until it is settled who owns the
-        store. Who lost it ends, and stands by then."""
+        """Waits for the next acknowledgement by any relay, and until the owner is settled.
+
+        The relay that lost the store ends, and then stands by."""
         while self.acknowledged.last() < began:
             self.expect_life(began, what)
             time.sleep(0.01)
@@ -481,8 +489,9 @@ class Field:
             self.other.stand_by()
 
     def settled_owner(self, began, what):
-        """Waits until the database and one relay alone say that this one owns the store, and have
-        said so for longer than a lease lasts."""
+        """Waits until the database and exactly one relay agree on the owner.
+
+        They must have agreed for longer than a lease lasts."""
         last, since = None, time.monotonic()
         while last is None or time.monotonic() - since < LEASE:
             self.expect_life(began, what)
@@ -495,14 +504,14 @@ class Field:
         return last
 
     def expect_life(self, began, what):
-        """Ends the campaign if nobody can go on, or nobody does."""
+        """Ends the campaign if no relay can continue, or none does."""
         if all(node.process.poll() is not None for node in self.nodes):
             raise SystemExit(f"both relays ended when the {what}")
         if time.monotonic() > began + PATIENCE:
             raise SystemExit(f"nobody goes on after the {what}")
 
     def lose(self):
-        """The primary is gone for good, and the standby has all that was acknowledged."""
+        """The primary is lost for good, and the standby has everything that was acknowledged."""
         self.primary.crash()
         for node in self.doors:
             node.wires[0].end()
@@ -514,8 +523,9 @@ class Field:
         self.revive()
 
     def revive(self):
-        """The former primary is started again by somebody, and can be written to. It is the first of
-        those that the relays know, and all connections are made anew."""
+        """Starts the former primary again, which accepts writes.
+
+        It is the first in the relays' list of servers, and all connections are made anew."""
         self.primary.start()
         question = f"SELECT max(position) FROM {SCHEMA}.logEntry"
         before = self.primary.sql(question)
@@ -526,7 +536,7 @@ class Field:
                          "WHERE application_name LIKE 'belfry%'")
         self.answering(began, "former primary came back")
         if self.owner is not owner:
-            # Too slow for its lease, as on a busy machine: what it had under way may come once more.
+            # On a busy machine it may be too slow for its lease; what it had in progress may be repeated.
             self.ledger.write(kill=self.round, offset=record, until=self.record_at_rest())
         if self.primary.sql(question) != before:
             raise SystemExit("the former primary was gone on with")

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""deploy/compose.yaml's arrangement, as processes of this machine: two relays, a PostgreSQL with a
-synchronous standby, and HAProxy, which sends to either.
+"""The arrangement of deploy/compose.yaml as processes on this machine, with HAProxy in front.
 
-A sender knows the proxy's address alone. The owner is killed; ends in order; the primary is lost
-and its standby promoted. Every change that was acknowledged is in the log afterwards, once, and
-its push came.
+There are two relays, a PostgreSQL with a synchronous standby, and HAProxy, which sends to either relay. A sender
+only knows the proxy's address. The owner is killed; it ends in order; the primary is lost and its standby is
+promoted. Afterwards every acknowledged change must be in the log once, and its push must have come.
 
   python3 Tests/Campaigns/nodes_proxy.py --rounds 3
 """
@@ -27,7 +26,7 @@ class Node(Relay):
         self.name, self.own_port = name, free_port()
         self.port = self.own_port
         hosts = ",".join(f"127.0.0.1:{database.port}" for database in databases)
-        # As a variable, which is how the containers are told.
+        # The containers get this setting as an environment variable too.
         self.variables = {"BELFRY_STORAGE_URL": f"postgresql://postgres@{hosts}/postgres"}
         self.settings = {
             "storage-schema": "relay", "http-trusted-proxies": "127.0.0.1", "log-level": "notice"}
@@ -36,7 +35,7 @@ class Node(Relay):
         self.start(self.variables, wait=False, port=self.own_port)
 
     def role(self):
-        """What it says that it is; None unless it is ready."""
+        """Returns the role that the relay reports; None unless it is ready."""
         try:
             status, answer = self.call("GET", "/readyz", timeout=2)
             return answer.get("role") if status == 200 else None
@@ -44,8 +43,9 @@ class Node(Relay):
             return None
 
     def stand_by(self):
-        """Starts it beside an owner, and waits until it stands by; again, if the database of a busy
-        machine did not answer in time."""
+        """Starts the relay beside an owner, and waits until it stands by.
+
+        It tries again if the database of a busy machine did not answer in time."""
         end = time.monotonic() + PATIENCE
         for _ in range(5):
             self.begin()
@@ -59,7 +59,7 @@ class Node(Relay):
 
 
 class Proxy:
-    """HAProxy as deploy/haproxy/haproxy.cfg says, with ports of this machine."""
+    """HAProxy as configured in deploy/haproxy/haproxy.cfg, with ports of this machine."""
 
     def __init__(self, folder, nodes):
         self.port = free_port()
@@ -103,15 +103,16 @@ class Sender(threading.Thread):
                 self.acknowledged.append(name)
                 self.at, number = sent, number + 1
             else:
-                # The same once more: whether it was stored is not known.
+                # The same change again, because it is unknown whether it was stored.
                 if connection:
                     connection.close()
                 connection = None
                 time.sleep(0.02)
 
     def goes_on(self, since, bound=PATIENCE):
-        """Waits until something is acknowledged that was sent after `since`; returns how long that
-        took."""
+        """Waits until a change is acknowledged that was sent after `since`.
+
+        Returns how long that took."""
         while self.at <= since:
             if time.monotonic() > since + bound:
                 raise SystemExit(f"nothing was acknowledged for {bound} s")
@@ -119,7 +120,7 @@ class Sender(threading.Thread):
         return time.monotonic() - since
 
     def more(self, count):
-        """Waits until so many more are acknowledged."""
+        """Waits until `count` more changes are acknowledged."""
         end, wanted = time.monotonic() + PATIENCE, len(self.acknowledged) + count
         while len(self.acknowledged) < wanted:
             if time.monotonic() > end:
@@ -138,8 +139,10 @@ def owner(nodes, bound=PATIENCE):
 
 
 def settle(nodes):
-    """Waits until nothing is owed, as the owner says. A relay that lost the store while nobody could
-    tell it says that it is the owner for a moment longer, and ends."""
+    """Waits until nothing is owed according to the owner.
+
+    A relay that lost the store while it could not be told says for a moment longer that it is the owner, and
+    then ends."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -151,12 +154,12 @@ def settle(nodes):
 
 
 def pushed(gateway):
-    """The names of records of which a push was accepted."""
+    """Returns the names of the records of which a push was accepted."""
     return {push["record"] for push in pushes(gateway.record) if push["accepted"]}
 
 
 def proxy(belfry, rounds):
-    """Runs the scene; returns how long the sender waited at the longest, by fault."""
+    """Runs the scene; returns the sender's longest wait for each fault."""
     folder = tempfile.mkdtemp(prefix="belfry-proxy-")
     primary = Postgres(["synchronous_standby_names=*", "max_connections=100"])
     standby = Postgres(["max_connections=100"], copies=primary)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What deploy/ hands an operator, run for real: the rules and the dashboard in Prometheus against a relay
-with load, and the relay behind nginx and behind Caddy as the examples say.
+"""What deploy/ gives an operator, run for real: rules and dashboard in Prometheus, and two proxies.
+
+Prometheus reads a relay under load. nginx and Caddy stand in front of the relay as the examples configure them.
 
   python3 Tests/Campaigns/operation.py                     all of it
   python3 Tests/Campaigns/operation.py prometheus nginx    some
 
-Everything listens on loopback. What Debian's packages do not bring here is installed by the caller.
+Everything listens on loopback. Programs that Debian's packages do not bring must be installed by the caller.
 """
 import argparse, http.client, json, os, re, shutil, socket, ssl, subprocess, sys, tempfile, time
 import urllib.error, urllib.parse, urllib.request
@@ -14,7 +15,7 @@ from rig import (CONTAINER, PATIENCE, ROOT, STARTED, Rig, binary, exchange, free
 DEPLOY = os.path.join(ROOT, "deploy")
 CHANGES = f"/changes/1/{CONTAINER}/development/database"
 LIVE = f"/live/1/{CONTAINER}/development"
-# The client's address: another than the proxy's, so that the log shows whose the relay took.
+# The client's address differs from the proxy's, so that the log shows which one the relay used.
 CLIENT = "127.0.0.5"
 SCENES = {}
 
@@ -47,19 +48,19 @@ def end(process):
 
 # Prometheus
 
-# Series that come with a fault which is not made here; each is in the table of docs/operations.md.
+# Series that only exist with a fault that is not made here; each is in the table of docs/operations.md.
 RARE = {"belfry_gateway_alarms_total", "belfry_conservation_difference", "belfry_backup_age_seconds",
         "belfry_backup_interval_seconds", "belfry_backup_failures_total", "belfry_follow_state", "belfry_unreadable_rows_total"}
 SELECTOR = re.compile(r"(?:belfry[a-z0-9_:]*|up)(?:\{[^}]*\})?")
 
 
 class Prometheus:
-    """Debian's Prometheus, which asks a relay every second."""
+    """Debian's Prometheus, which reads a relay's metrics every second."""
 
     def __init__(self, folder, admin):
         self.port = free_port()
         rules = open(os.path.join(DEPLOY, "prometheus", "belfry.rules.yaml")).read()
-        # The same rules, without their patience.
+        # The same rules, without their waiting times.
         with open(os.path.join(folder, "rules.yaml"), "w") as file:
             file.write(re.sub(r"for: \d+m", "for: 0s", rules))
         with open(os.path.join(folder, "prometheus.yaml"), "w") as file:
@@ -145,7 +146,7 @@ def prometheus(belfry):
                 if name in RARE and not known:
                     assert name in documented, f"{name} is not documented"
                 elif not known:
-                    # With labels that only a fault has, the series itself must be there.
+                    # If a selector has labels that only a fault has, the series itself must exist.
                     if "{" not in selector or not watch.query(name):
                         missing.append(selector)
         for title, text in panel_queries():
@@ -182,7 +183,7 @@ class Proxied:
         self.folder = tempfile.mkdtemp(prefix=f"belfry-{name}-")
         self.port, self.plain = free_port(), free_port()
         self.rig = Rig(belfry, name)
-        # Again, with what the examples ask of the relay.
+        # Restarts the relay with the settings that the examples require.
         self.rig.relay.stop()
         self.rig.relay.start(settings={
             "http-trusted-proxies": "127.0.0.1", "http-public-url": f"https://localhost:{self.port}",
@@ -227,7 +228,7 @@ class Proxied:
 
     def check(self, name):
         until(self.ready, name)
-        # A change, with a forged address.
+        # Posts a change with a forged address.
         status, answer = self.call("POST", CHANGES, {
             "operation": "create", "recordType": "Artwork", "recordName": "by-proxy", "after": {}},
             {"X-Forwarded-For": "9.9.9.9"})
@@ -236,7 +237,7 @@ class Proxied:
                                 and line["path"] == CHANGES], "the line of the request")
         assert posted[-1]["address"] == CLIENT, posted[-1]
         assert posted[-1]["who"] == "source", posted[-1]
-        # The administrative side is not there, and neither are the metrics, however they are asked for.
+        # The administrative interface and the metrics are not reachable, in whatever way they are asked for.
         for path in ("/admin/1/overview", "/metrics", "/metrics/", "//metrics", "//metrics//"):
             status, _ = self.call("GET", path)
             assert status == 404, (path, status)
@@ -251,13 +252,13 @@ class Proxied:
               "nothing of the operator's shows")
 
     def refused_when_large(self):
-        """Larger than any webhook: refused by whoever looks first, and never taken in."""
+        """A body larger than any webhook is refused by the proxy or the relay, and never stored."""
         try:
             status, _ = self.call("POST", CHANGES, "x" * 5_000_000)
             assert status in (413, 502), status
         except OSError:
-            # Who refuses before all has come may end the connection while the rest is still on
-            # its way, and the answer is lost to a client that sends all before it reads.
+            # A refusal that comes before the whole body may end the connection while the rest is on its way.
+            # A client that sends everything before it reads then never sees the answer.
             pass
         taken = [line for line in self.lines()
                  if line.get("path") == CHANGES and line.get("status") == 200]
@@ -274,7 +275,7 @@ class Proxied:
             assert head.startswith(b"HTTP/1.1 101"), head
 
     def stream(self):
-        """An event must come while the stream goes on, and the next when something happens."""
+        """An event must come while the stream is open, and the next one when something happens."""
         text = json.dumps(self.hello()).encode()
         with self.connect() as connection:
             connection.settimeout(20)
@@ -308,7 +309,7 @@ class Proxied:
 
 @scene
 def nginx(belfry):
-    """nginx as deploy/nginx/belfry.conf says, with ports and files of this machine."""
+    """nginx as configured in deploy/nginx/belfry.conf, with ports and files of this machine."""
     place = Proxied(belfry, "nginx")
     text = open(os.path.join(DEPLOY, "nginx", "belfry.conf")).read()
     for old, new in (
@@ -334,7 +335,7 @@ def nginx(belfry):
 
 @scene
 def caddy(belfry):
-    """Caddy as deploy/caddy/Caddyfile says, with a certificate of this machine."""
+    """Caddy as configured in deploy/caddy/Caddyfile, with a certificate of this machine."""
     place = Proxied(belfry, "caddy")
     text = open(os.path.join(DEPLOY, "caddy", "Caddyfile")).read()
     for old, new in (
@@ -345,7 +346,7 @@ def caddy(belfry):
         text = text.replace(old, new)
     configuration = os.path.join(place.folder, "Caddyfile")
     with open(configuration, "w") as file:
-        # Otherwise it waits at its end for a stream whose client is gone.
+        # Otherwise Caddy's end waits for a stream whose client is gone.
         file.write("{\n\tadmin off\n\tauto_https off\n\tgrace_period 1s\n}\n" + text)
     os.environ.setdefault("HOME", place.folder)
     place.process = spawn("caddy", "run", "--config", configuration, "--adapter", "caddyfile",

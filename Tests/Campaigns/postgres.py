@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""PostgreSQL followed while either side is killed: every committed change is in the log once.
+"""PostgreSQL is followed while either side is killed: every committed change must be in the log once.
 
-A real server (of Debian's package, in a temporary folder, as another user than root) has writers that
-keep a ledger in the same transactions. Drawn at random, `belfry follow postgres`, the relay, or the
-server's own process for whoever follows is killed with SIGKILL, and started anew. In the end the
-relay's log is compared with the ledger: each change once, those of a record in their order, and the
-rows of the snapshot before them. With --served the relay follows by itself, and with --outbox by
-triggers and not by a slot. With --rows it measures instead: how fast backlogs of transactions of
-some sizes go into the log, what they cost, and how late single transactions are.
+A real server (of Debian's package, in a temporary folder, as another user than root) has writers that keep a
+ledger in the same transactions. At random, `belfry follow postgres`, the relay, or the server's process that
+serves the follower is killed with SIGKILL and started again. In the end the relay's log is compared with the
+ledger: each change once, the changes of a record in order, and the rows of the snapshot before them. With
+--served the relay follows by itself, and with --outbox by triggers instead of a slot. With --rows it measures
+instead: how fast backlogs of transactions of some sizes go into the log, what they cost, and how late single
+transactions are.
 
   python3 Tests/Campaigns/postgres.py --kills 40 --seconds 120
   python3 Tests/Campaigns/postgres.py --served --outbox --kills 40 --seconds 120
@@ -60,7 +60,7 @@ END $$;
 
 
 class Postgres:
-    """A server of its own."""
+    """A PostgreSQL server of the campaign's own."""
 
     schema = SCHEMA
     settings = ()
@@ -106,13 +106,14 @@ class Postgres:
         return done.stdout.strip()
 
     def server(self):
-        """The process that serves whoever follows, if one does."""
+        """Returns the server's process that serves the follower, if there is one."""
         found = self.sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'belfry'")
         return int(random.choice(found.split("\n"))) if found else None
 
     def kill_one(self):
-        """Kills the process that serves whoever follows, if one does: the server then ends all others
-        too, and recovers. Returns once it lets in again whoever comes."""
+        """Kills the server's process that serves the follower, if there is one.
+
+        The server then ends all others too, and recovers. Returns once it accepts connections again."""
         process = self.server()
         if process is None:
             return
@@ -120,7 +121,7 @@ class Postgres:
             os.kill(process, signal.SIGKILL)
         except ProcessLookupError:
             return
-        # Until the server has heard of it, it lets in others, and throws them out afterwards.
+        # Until the server notices the death, it accepts connections, which it ends afterwards.
         while os.path.exists(f"/proc/{process}"):
             time.sleep(0.01)
         self.wait()
@@ -136,13 +137,13 @@ class Postgres:
                         "FROM belfry.outbox_state") == "t"
 
     def end(self):
-        """Ends it where a campaign failed: who is killed is runuser, and hands on nothing."""
+        """Ends the server after a failed campaign, where only runuser is killed, which does not pass that on."""
         if os.path.exists(self.folder + "/data/postmaster.pid"):
             subprocess.run(self.user + [self.programs + "/pg_ctl", "-D", self.folder + "/data", "-m",
                                         "immediate", "stop"], stdout=subprocess.DEVNULL)
 
     def stop(self):
-        # runuser hands it on; -m fast.
+        # runuser passes the signal on; -m fast.
         subprocess.run(self.user + [self.programs + "/pg_ctl", "-D", self.folder + "/data", "-m",
                                     "fast", "stop"], stdout=subprocess.DEVNULL)
         self.process.wait()
@@ -150,7 +151,7 @@ class Postgres:
 
 
 class Field:
-    """A server, a relay that it is followed into, and the follower."""
+    """A server, a relay, and the follower between them."""
 
     def __init__(self, belfry, served, outbox):
         self.served, self.outbox, self.follower = served, outbox, None
@@ -196,7 +197,7 @@ class Field:
             self.follower.wait()
 
     def revive(self):
-        """Starts a follower that ended because what it followed was away at its start."""
+        """Restarts a follower that ended because its server was away when it started."""
         if not self.served and self.follower.poll() is not None:
             self.start_follower()
 
@@ -213,8 +214,9 @@ class Field:
             self.postgres.kill_one()
 
     def drained(self, every=0.05):
-        """Waits until the server has heard that all it has so far is in the relay, and asks it
-        again after so many seconds: each time is a session, which takes a processor some 10 ms."""
+        """Waits until the server has been told that the relay has everything written so far.
+
+        It asks every `every` seconds. Each question is a session, which costs about 10 ms of a processor."""
         position = self.postgres.sql("SELECT pg_current_wal_lsn()")
         end = time.monotonic() + PATIENCE
         while not (self.postgres.emptied() if self.outbox else self.postgres.confirmed(position)):
@@ -224,7 +226,7 @@ class Field:
             time.sleep(every)
 
     def changes(self):
-        """What the relay's log has of the source, in order."""
+        """Returns the log entries of the source, in order."""
         database = sqlite3.connect(f"file:{self.relay.database}?mode=ro", uri=True)
         for appended, body in database.execute(
                 "SELECT appendedAt, body FROM logEntry WHERE source = 'pg' ORDER BY position"):
@@ -241,11 +243,11 @@ class Field:
             database.close()
 
     def entries(self, after=0):
-        """How many entries the relay's log took after a moment, in nanoseconds."""
+        """Returns how many entries the relay's log has after a moment, in nanoseconds."""
         return self.read("SELECT count(*) FROM logEntry WHERE appendedAt > ?", after)[0]
 
     def span(self, skipped):
-        """How many entries there are behind the first ones, and the moments of the first and last."""
+        """Returns how many entries follow the first `skipped` ones, and the moments of the first and last."""
         return self.read("SELECT count(*), min(appendedAt), max(appendedAt) FROM (SELECT appendedAt "
                          "FROM logEntry ORDER BY position LIMIT -1 OFFSET ?)", skipped)
 
@@ -265,20 +267,20 @@ def image(change):
 
 
 def judge(field, mark):
-    """Compares the log with the ledger; up to `mark` of it the snapshot was under way."""
+    """Compares the log with the ledger; until `mark` of the ledger the snapshot was in progress."""
     ledger = [line.split("|") for line in field.postgres.sql(
         "SELECT id, rev, op, n FROM ledger ORDER BY n").split("\n")]
     words = {"INSERT": "create", "UPDATE": "update", "DELETE": "delete"}
     wanted, found, snapshot, early = {}, {}, {}, {}
     for name, revision, operation, number in ledger:
         early[name] = early.get(name, 0) + (int(number) <= mark)
-        # The revision of a deletion is not in its key.
+        # The key of a deletion does not contain its revision.
         known = None if operation == "DELETE" else int(revision)
         wanted.setdefault(name, []).append((words[operation], known))
     for change in field.changes():
         name = change["name"]
         if change.get("snapshot"):
-            # Whoever is killed within a snapshot begins it anew.
+            # A follower that is killed within a snapshot begins it anew.
             if name in found:
                 raise SystemExit(f"a row of the snapshot after a change: {name}")
             snapshot.setdefault(name, set()).add(image(change)["rev"])
@@ -287,12 +289,12 @@ def judge(field, mark):
             found.setdefault(name, []).append((change["op"], revision))
     for name, one in wanted.items():
         if found.get(name) != one:
-            # What was committed before the snapshot is in its rows, and is not told.
+            # Changes committed before the snapshot are in its rows, and are not sent.
             shown = len(one) - len(found.get(name, []))
             if 0 < shown <= early[name] and one[shown:] == found.get(name, []):
                 continue
             raise SystemExit(f"item {name}: committed {one}, in the log {found.get(name)}")
-    # A row of the snapshot has changes behind it only from its own revision on.
+    # Changes that follow a row of the snapshot have later revisions than the row.
     for name, revisions in snapshot.items():
         if len(revisions) > 1 and name not in wanted:
             raise SystemExit(f"item {name} never changed, and the snapshot has {revisions}")
@@ -303,7 +305,7 @@ def judge(field, mark):
 
 
 def write(field, seconds):
-    """Starts somebody who changes rows; deadlocks with others end it."""
+    """Starts a writer that changes rows; a deadlock with another writer ends it."""
     writer = subprocess.Popen(field.postgres.psql(f"CALL work({seconds})"),
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     STARTED.append(writer)
@@ -311,7 +313,7 @@ def write(field, seconds):
 
 
 def campaign(field, kills, seconds):
-    # The snapshot is taken while rows change, and begun anew.
+    # Rows change while the snapshot is taken, and the snapshot is begun anew.
     writers = [write(field, 3) for _ in range(3)]
     time.sleep(random.random())
     field.kill("follower")
@@ -332,7 +334,7 @@ def campaign(field, kills, seconds):
     for writer in writers:
         writer.kill()
         writer.wait()
-    # The statement may go on in the server.
+    # The statement may still be running in the server.
     field.postgres.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                        "WHERE query LIKE 'CALL work%' AND pid <> pg_backend_pid()")
     while field.postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL work%' "
@@ -345,8 +347,9 @@ def campaign(field, kills, seconds):
 
 
 def measure(field, rows, sizes, seconds):
-    """How fast backlogs go into the log, one for each size of transaction, and how late single
-    transactions are while the relay keeps up."""
+    """Measures how fast backlogs go into the log, for each size of transaction.
+
+    It also measures how late single transactions are while the relay keeps up."""
     field.drained()
     for size in sizes:
         backlog(field, rows, size)
@@ -372,7 +375,7 @@ def backlog(field, rows, size):
     costs = [f"{name} {(processor_time(process) - used[name]) / rows * 1e6:.1f}"
              for name, process in processes.items() if process]
     count, first, last = field.span(before)
-    # What came with the first request had no request before it, and takes no part.
+    # Entries that came with the first request had no request before them, and do not count.
     took = max(last - first, 1) / 1e9
     print(f"a backlog of {count} rows, {size} to a transaction: "
           f"{field.entries(after=first) / took:.0f} rows/s; "
@@ -380,7 +383,7 @@ def backlog(field, rows, size):
 
 
 def processor_time(process):
-    """Seconds that a process has used."""
+    """Returns the seconds of processor time that a process has used."""
     with open(f"/proc/{process}/stat") as file:
         return sum(map(int, file.read().split()[13:15])) / os.sysconf("SC_CLK_TCK")
 

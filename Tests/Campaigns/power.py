@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Real power cuts: the relay's file lies on a file system of its own in a loop device, which is shut
-down in the middle of the work, with everything that the kernel had not written. It is mounted again,
-and the relay goes on.
+"""Real power cuts: the relay's file system is shut down in the middle of the work, and mounted again.
 
-Every change that was acknowledged before the cut must be there and be delivered, as in crash.py, whose
-clients and ledger these are. What is acknowledged while the file system shuts down is in doubt: there
-Linux says of some syncs that they are done which are not (5 in 200 cuts of a program that does nothing
-but write and sync; 0 before the call). As a control the relay runs on a disk that says of the log's syncs that they are
-done: there a cut must lose acknowledged changes.
+The file is on a file system of its own in a loop device, which loses everything that the kernel had not written.
+Then the relay continues.
+
+Every change that was acknowledged before the cut must be there and be delivered, as in crash.py, whose clients and
+ledger this uses. Changes acknowledged while the file system shuts down are in doubt: there Linux reports some syncs
+as done that are not (5 in 200 cuts of a program that only writes and syncs; 0 before the call). As a control the
+relay runs on a disk that reports the log's syncs as done without doing them: there a cut must lose acknowledged
+changes.
 
   python3 Tests/Campaigns/power.py --cuts 50
 
-It needs root and a loop device, and runs in a mount namespace of its own. Where the machine gives
-none, it says so and ends.
+It needs root and a loop device, and runs in a mount namespace of its own. On a machine without them it says so
+and ends.
 """
 import argparse, fcntl, json, os, random, shutil, struct, subprocess, sys, tempfile, threading, time
 from rig import Gateway, Relay, binary, build_shim
@@ -51,7 +52,7 @@ class Disk:
 
 
 def enter():
-    """Starts this program again in a mount namespace, if the machine gives one with loop devices."""
+    """Starts this program again in a mount namespace, if the machine allows one with loop devices."""
     probe = ("mount --make-rprivate / && truncate -s 16M $0/disk && mkfs.ext4 -q $0/disk"
              " && mkdir $0/place && mount -o loop $0/disk $0/place && umount $0/place")
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +81,7 @@ def one_life(relay, gateway, disk, ledger, round, generator, doubtful):
     time.sleep(generator.uniform(0.02, 0.8))
     poster.is_over = True
     disk.cut()
-    # It ends by itself at the first failed sync, or goes on as long as it needs none.
+    # The relay ends by itself at the first failed sync, or continues as long as it needs none.
     relay.kill()
     for driver in drivers:
         driver.stopping = True
@@ -115,7 +116,7 @@ def campaign(options, folder, belfry):
 
 
 def control(options, folder, belfry):
-    """Cuts the power of a relay whose log is never synced; returns what was lost of what."""
+    """Cuts the power of a relay whose log is never synced; returns how many changes were lost of how many."""
     os.mkdir(folder)
     generator = random.Random(options.seed)
     disk = Disk(folder)

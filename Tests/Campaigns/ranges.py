@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""A huge fan-out beside ordinary changes: how long those take before and during it, and what a
-kill -9 in its middle repeats.
+"""A huge fan-out beside ordinary changes: how late these are meanwhile, and what a kill -9 in it repeats.
 
   python3 Tests/Campaigns/ranges.py --subscriptions 5000
 """
@@ -15,7 +14,7 @@ WINDOW, RANGE_WINDOW = 4096, 512
 
 
 class Tail(threading.Thread):
-    """Notes when pushes of ordinary changes appear in the gateway's record."""
+    """Records when pushes of ordinary changes appear in the gateway's record."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -25,7 +24,7 @@ class Tail(threading.Thread):
         with open(self.path, errors="replace") as file:
             rest = ""
             while not self.stopping:
-                # What is read may end within a line.
+                # The text may end within a line.
                 whole, _, rest = (rest + file.read()).rpartition("\n")
                 for name in re.findall(r'"rid": ?"(ord-\d+)"', whole):
                     self.seen.setdefault(name, time.monotonic())
@@ -33,7 +32,7 @@ class Tail(threading.Thread):
 
 
 class Watch(threading.Thread):
-    """Looks at the relay as an operator would, once a second: what is left, and its memory."""
+    """Reads the overview once a second, as an operator would: what is left, and the relay's memory."""
 
     def __init__(self, relay, bound):
         super().__init__(daemon=True)
@@ -46,7 +45,7 @@ class Watch(threading.Thread):
             view = self.relay.overview()
             self.left.append(view["rangeSubscriptions"])
             self.most = max(self.most, memory(self.relay.process)[0])
-            # The change itself is followed first: before that there are no ranges.
+            # The change itself is followed first; before that there are no ranges.
             if self.left[-1] == 0 and view["behind"] == "0":
                 break
             time.sleep(1)
@@ -161,7 +160,7 @@ def main():
     result["ordinaryMilliseconds"] = late
     if late["during"]["changes"] != len(spans["during"]):
         bad.append("ordinary changes were not pushed")
-    # The machine does other things too, and not as many before as during.
+    # The machine does other things too, perhaps more during the fan-out than before.
     elif late["during"]["p50"] > 2 * max(late["before"]["p50"], late["after"]["p50"]) + 10:
         bad.append("ordinary changes take more than twice as long")
     result["readyAfterKillSeconds"] = round(ready, 1)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Restart with much to do: subscriptions to load, retries that are due, and a log that is not worked.
 
-Measures how long a relay takes until /readyz says 200 and until the first push, what it says
-meanwhile, and its memory; then everything owed must arrive, each once. With --sample it stops after
-so many seconds instead, and starts again from the snapshot that it left.
+Measures how long a relay takes until /readyz answers 200 and until the first push, what it reports meanwhile, and
+its memory. Then everything owed must arrive, each once. With --sample it is stopped after so many seconds instead,
+and starts again from the snapshot that it left.
 
   python3 Tests/Campaigns/restart.py --subscriptions 1000000 --retries 500000 --log 500000
 """
@@ -14,7 +14,7 @@ CHANGES = f"/changes/1/{CONTAINER}/development/database"
 
 
 def furnish(relay):
-    """One subscription to be copied, another that fires, and a retry of it as a pattern."""
+    """Saves a subscription to be copied and another one that fires, and makes a retry as a pattern."""
     relay.furnish()
     relay.register("u0", "user0")
     relay.save("big", "user0", "kind == 'big'")
@@ -32,7 +32,7 @@ def furnish(relay):
 
 
 def owe(path, retries, entries):
-    """Writes retries that are due, and changes that nobody has worked."""
+    """Writes due retries, and changes that have not been worked."""
     database = sqlite3.connect(path, isolation_level=None)
     database.row_factory = sqlite3.Row
     database.execute("PRAGMA synchronous = OFF")
@@ -69,7 +69,7 @@ def owe(path, retries, entries):
 
 
 def watch(relay, began):
-    """Waits for /readyz; returns the seconds, and when it began to say what it was doing."""
+    """Waits for /readyz; returns the seconds, and when it began to report what it was doing."""
     said, last = [], None
     while True:
         assert relay.process.poll() is None, "the relay ended"
@@ -150,7 +150,7 @@ def main():
     bad = []
     if check.returncode != 0:
         bad.append(f"check: {check.stdout}")
-    # The pattern is due later than the bound of a sample, and is one of those otherwise.
+    # The pattern is due later than the time limit of a sample; otherwise it is one of the retries.
     if not options.sample and result["accepted"] != options.retries + options.log + 1:
         bad.append("not each once")
     sys.exit(f"NOT AS PROMISED: {', '.join(bad)}" if bad else print("as promised"))

@@ -1,6 +1,6 @@
-"""A relay and a push gateway as processes, and a client that speaks to them over HTTP.
+"""A relay and a push gateway as processes, and an HTTP client for both.
 
-It shares no code with the relay: what it knows is what docs/http-api.md says.
+It shares no code with the relay: it implements what docs/http-api.md says.
 """
 import atexit, base64, glob, hashlib, hmac, http.client, json, os, random, re, shutil, signal, socket
 import sqlite3, ssl, subprocess, sys, tempfile, time
@@ -8,7 +8,7 @@ import sqlite3, ssl, subprocess, sys, tempfile, time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONTAINER = "iCloud.com.example.Art"
 ADMIN_TOKEN = "admin-token-of-the-campaigns"
-# Far above what anything here needs: a slow machine must not be mistaken for a fault.
+# Far more than anything here needs: a slow machine must not be mistaken for a fault.
 PATIENCE = 300
 USER_SECRET = "a shared secret of at least 32 bytes"
 
@@ -18,14 +18,14 @@ STARTED = []
 
 @atexit.register
 def leave_nobody_behind():
-    """Ends what a campaign started and did not end, because it failed."""
+    """Ends the processes that a failed campaign has left running."""
     for process in STARTED:
         if process.poll() is None:
             process.kill()
 
 
 def binary(name=None):
-    """The built belfry: the one named, else release, else debug."""
+    """Returns the path of the built belfry: the named one, or else the release or debug build."""
     places = [name] if name else [
         os.path.join(ROOT, ".build", kind, "belfry") for kind in ("release", "debug")]
     for place in places:
@@ -35,7 +35,7 @@ def binary(name=None):
 
 
 def database_programs():
-    """Where PostgreSQL's programs are: those that the environment names, or the newest of Debian's."""
+    """Returns the folder of PostgreSQL's programs: from the environment, or the newest of Debian's."""
     named = os.environ.get("BELFRY_POSTGRESQL")
     places = [named] if named else sorted(
         glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
@@ -45,10 +45,10 @@ def database_programs():
 
 
 def judge_in_folder(name, run, keep=False, note="", logs=("relay.log",)):
-    """Runs a campaign in a temporary folder, and ends the process if something is not as promised.
+    """Runs a campaign in a temporary folder, and ends the process if a promise is broken.
 
-    `run` gets the folder, and returns what is not. Then the folder stays, as it does with `keep`, and
-    the ends of the relays' logs in it are shown, without what a long fault repeats."""
+    `run` gets the folder and returns the broken promises. If there are any, or with `keep`, the folder stays.
+    The ends of the relays' logs in it are shown, without the lines that a long fault repeats."""
     folder = tempfile.mkdtemp(prefix=f"belfry-{name}-")
     bad = ["an error"]
     try:
@@ -72,8 +72,10 @@ GIVEN = set()
 
 
 def free_port():
-    """A port that nobody listens on, below those that the kernel gives to clients; nobody else here was
-    given it, who may begin to listen later."""
+    """Returns a port that nobody listens on.
+
+    It is below those that the kernel gives to clients, and was not returned before, because its former
+    receiver may begin to listen later."""
     if len(GIVEN) > 8_000:
         GIVEN.clear()
     while True:
@@ -114,8 +116,9 @@ class Gateway:
     """`belfry gateway`, whose printed record goes to a file."""
 
     def __init__(self, belfry, folder, script=None, prints=True, after=None, host="127.0.0.1"):
-        """A new one, or one in the place of another; that one has stopped, or `host` has another
-        address than it had."""
+        """Starts a gateway, or one in the place of the gateway `after`.
+
+        That one must have stopped, or `host` must be another address than it had."""
         self.port = after.port if after else free_port()
         self.ca = os.path.join(folder, "gateway-ca.pem")
         earlier = after.records if after else []
@@ -145,8 +148,9 @@ class Gateway:
         return os.path.getsize(self.record)
 
     def quiet(self):
-        """Waits until the gateway has read all that a dead relay had sent, and printed it: it closes
-        its end of a connection after that. Returns the size of the record."""
+        """Waits until the gateway has read and printed all that a dead relay had sent.
+
+        It closes its end of a connection after that. Returns the size of the record."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             if self.sockets() <= self.idle_sockets and not self.waiting():
@@ -155,8 +159,9 @@ class Gateway:
         raise SystemExit("the gateway keeps connections of a relay that is gone")
 
     def sockets(self):
-        """How many sockets the gateway has open; a connection that was reset is one until it is
-        read to its end."""
+        """Returns how many sockets the gateway has open.
+
+        A connection that was reset counts until it has been read to its end."""
         folder, count = f"/proc/{self.process.pid}/fd", 0
         for name in os.listdir(folder):
             try:
@@ -166,7 +171,7 @@ class Gateway:
         return count
 
     def waiting(self):
-        """Whether the kernel has a connection for the gateway, accepted or not."""
+        """Returns whether the kernel has a connection for the gateway, accepted or not."""
         with open("/proc/net/tcp") as file:
             ends = [line.split()[1:4] for line in file.readlines()[1:]]
         return any(int(local.rsplit(":", 1)[1], 16) == self.port and state not in ("0A", "06")
@@ -187,11 +192,11 @@ class Relay:
         self.database = os.path.join(folder, "relay.sqlite")
         self.log = open(os.path.join(folder, "relay.log"), "ab")
         self.process = None
-        # How its own TLS is checked, where it speaks that.
+        # The TLS context of clients, if the relay itself serves TLS.
         self.context = None
 
     def speak_tls(self):
-        """Has it serve TLS from its next start on, by a certificate made here."""
+        """Makes the relay serve TLS from its next start on, with a certificate made here."""
         key, certificate = (os.path.join(self.folder, name) for name in ("key.pem", "cert.pem"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                         "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out",
@@ -252,7 +257,7 @@ class Relay:
         return self.process.wait(bound)
 
     def furnish(self):
-        """Makes the container, its source, and returns the API token."""
+        """Creates the container and its source, and returns the API token."""
         key = subprocess.run(
             "openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt",
             shell=True, check=True, capture_output=True).stdout.decode()
@@ -300,8 +305,10 @@ class Relay:
         return self.expect(200, "GET", "/admin/1/overview", admin=True)
 
     def settled(self, bound):
-        """Waits until nothing is owed any more. How much that is, and how fast it goes, is the machine's;
-        but it comes closer within `bound` seconds, again and again."""
+        """Waits until nothing is owed any more.
+
+        How much that is, and how fast it goes, depends on the machine. But the rest must shrink within each
+        `bound` seconds."""
         least, end = None, time.monotonic() + bound
         while time.monotonic() < end:
             view = self.overview()
@@ -315,8 +322,9 @@ class Relay:
 
 
 class Rig:
-    """A gateway, a relay that knows ann's phone and her subscription to all that is created, and what
-    was posted."""
+    """A gateway, a relay, and what was posted.
+
+    The relay has ann's phone and her subscription to all creations."""
 
     def __init__(self, belfry, campaign, script=None, host="127.0.0.1"):
         self.belfry, self.folder = belfry, tempfile.mkdtemp(prefix=f"belfry-{campaign}-")
@@ -340,7 +348,7 @@ class Rig:
         return names
 
     def leave(self):
-        """Ends both in order; returns what the relay ended with."""
+        """Ends both in order; returns the relay's exit code."""
         code = self.relay.stop()
         self.gateway.stop()
         shutil.rmtree(self.folder)
@@ -348,7 +356,7 @@ class Rig:
 
 
 def exchange(connection, method, path, body=None, headers=None, admin=False):
-    """One request on an open connection; returns the status and the JSON."""
+    """Makes one request on an open connection; returns the status and the JSON."""
     data = None if body is None else json.dumps(body)
     fields = {"Content-Type": "application/json", **(headers or {})}
     if admin:
@@ -371,22 +379,24 @@ def exchange(connection, method, path, body=None, headers=None, admin=False):
 
 
 def memory(process):
-    """What a process has in memory, and the most that it had, in megabytes."""
+    """Returns the present and the peak memory of a process in megabytes."""
     text = open(f"/proc/{process.pid}/status").read()
     return [int(re.search(rf"{name}:\s+(\d+)", text)[1]) // 1024 for name in ("VmRSS", "VmHWM")]
 
 
 def reseal(belfry, path):
-    """Has the checksums of the pages written anew, after another program wrote to the file."""
+    """Rewrites the checksums of the pages after another program wrote to the file."""
     subprocess.run([belfry, "migrate", "--database", path, "--reseal"], check=True,
                    stdout=subprocess.DEVNULL)
 
 
 def multiply(path, user, wanted):
-    """Copies the only device and subscription of a user of a stopped relay, each copy with a user of
-    its own, until there are so many. Saving a million over HTTP would take longer than the rest."""
+    """Copies the only device and subscription of a user in the file of a stopped relay.
+
+    Each copy belongs to a user of its own, until there are `wanted`. Saving a million over HTTP would take
+    longer than the rest."""
     database = sqlite3.connect(path, isolation_level=None)
-    # The process ends before the relay starts, and a campaign that is cut off starts anew.
+    # The process ends before the relay starts, and an interrupted campaign starts anew.
     database.execute("PRAGMA synchronous = OFF")
     database.execute("PRAGMA cache_size = -400000")
     database.create_function("token", 1, lambda number: device_token(f"u{number}"))
@@ -420,7 +430,7 @@ PUSH = re.compile(r"^push (\d+) on connection \d+, stream \d+: (.*)$")
 
 
 def pushes(path):
-    """The pushes in a gateway's record: offset, accepted, apns-id, token, payload."""
+    """Yields the pushes in a gateway's record: offset, accepted, apns-id, token, payload."""
     with open(path, "rb") as file:
         offset, current, payload = 0, None, []
         for raw in file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Storage campaign: the disk misbehaves under a running relay, in every way that can be had here.
+"""Storage campaign: the disk of a running relay fails in every way that can be provoked here.
 
   python3 Tests/Campaigns/storage.py            all scenes, about a minute
   python3 Tests/Campaigns/storage.py fullDisk   one of them
@@ -13,7 +13,7 @@ CHANGES = f"/changes/1/{CONTAINER}/development/database"
 
 
 class Scene:
-    """A relay that was furnished well, on whatever disk a scene wants."""
+    """A relay that started well, on the disk that a scene wants."""
 
     def __init__(self, belfry, shim, folder, place=None, settings=()):
         self.folder, self.shim = folder, shim
@@ -30,7 +30,7 @@ class Scene:
         self.post_until(lambda status: True, 20)
 
     def post(self, size=100):
-        """Posts one change; returns the status, or 0 if nobody answers."""
+        """Posts one change; returns the status, or 0 without an answer."""
         self.number += 1
         name = f"c{self.number}"
         body = {"operation": "create", "recordType": "Artwork", "recordName": name,
@@ -44,7 +44,7 @@ class Scene:
         return status
 
     def post_until(self, wanted, most, size=100):
-        """Posts until a status is wanted, at most so often; returns all statuses."""
+        """Posts until a status is wanted, at most `most` times; returns all statuses."""
         statuses = []
         for _ in range(most):
             statuses.append(self.post(size))
@@ -58,7 +58,7 @@ class Scene:
         return self.relay.start(environment=environment)
 
     def finish(self):
-        """Everything that was acknowledged arrives, and the file is sound."""
+        """Checks that everything acknowledged arrives, and that the file is sound."""
         if self.relay.process.poll() is not None:
             assert self.relay.start(), "the relay does not start again"
         self.relay.settled(PATIENCE)
@@ -75,8 +75,8 @@ class Scene:
 
 
 def failing(scene, calls, error, count, places=(3, 40), size=100, posts=60, **more):
-    """The n-th call fails: what cannot be known to be on the disk is not acknowledged, and after it
-    nothing is written any more."""
+    """The n-th call fails: the relay acknowledges nothing that may not be on the disk, and then stops
+    writing."""
     results = {}
     late = os.path.join(scene.folder, "late")
     for at in places:
@@ -104,8 +104,9 @@ def failed_sync(scene):
 
 
 def failed_sync_of_file(scene):
-    """A sync of the file itself fails, which only checkpoints do: nobody waits for an answer then,
-    and still nothing may be written after it."""
+    """A sync of the database file itself fails, which only checkpoints do.
+
+    No client waits for an answer then, but still nothing may be written after it."""
     return failing(scene, "s", "5", 1, places=(1, 3), size=50_000, posts=2000,
                    FAULT_UNLESS="-wal")
 
@@ -115,7 +116,7 @@ def failed_write(scene):
 
 
 def save_once(scene, count):
-    """Once subscriptions for the next so many changes, one for each; returns their names."""
+    """Saves a once subscription for each of the next `count` changes; returns their names."""
     scene.relay.register("bobs", "bob")
     numbers = range(scene.number + 1, scene.number + 1 + count)
     for number in numbers:
@@ -126,8 +127,9 @@ def save_once(scene, count):
 
 
 def fired_once(scene, names):
-    """Checks that each of these subscriptions fired for its change, if that was acknowledged, and
-    for no other."""
+    """Checks that each of these subscriptions fired for its change, if that was acknowledged.
+
+    It must not have fired for another one."""
     scene.relay.settled(PATIENCE)
     fired = {}
     for push in [push for record in scene.gateway.records for push in pushes(record)]:
@@ -140,8 +142,9 @@ def fired_once(scene, names):
 
 
 def busy(scene):
-    """Another process holds a write lock for a while: the relay waits, and loses nothing, neither a
-    claim nor a huge fan-out, and neither while it runs nor when it starts."""
+    """Another process holds a write lock for a while: the relay waits and loses nothing.
+
+    That includes claims and a huge fan-out, while the relay runs and when it starts."""
     scene.relay.settings["fanout-range-threshold"] = 1
     assert scene.restart()
     once = save_once(scene, 8)
@@ -159,7 +162,7 @@ def busy(scene):
     late = scene.post()
     assert late == 429, f"beyond the busy timeout it is told to come again: {late} {scene.answer}"
     other.execute("ROLLBACK")
-    # Taken, and then nothing can be claimed or settled for longer than the busy timeout.
+    # The change is accepted. After that nothing can be claimed or settled for longer than the busy timeout.
     assert scene.post() == 200
     other.execute("BEGIN IMMEDIATE")
     time.sleep(8)
@@ -180,7 +183,7 @@ def busy(scene):
 
 
 def short_write(scene):
-    """A write is cut short, as at the end of a disk: nothing is acknowledged, and it goes on."""
+    """A write is cut short, as at the end of a disk: nothing is acknowledged, and the relay continues."""
     assert scene.restart(LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite-wal", FAULT_CALLS="w",
                          FAULT_FAIL_AT="60", FAULT_ERRNO="short", FAULT_FAIL_COUNT="40")
     statuses = [scene.post() for _ in range(200)]
@@ -191,7 +194,7 @@ def short_write(scene):
 
 
 def quota(scene):
-    """A quota is used up for a while: changes are refused, and taken again by themselves."""
+    """A disk quota is used up for a while: changes are refused, and later accepted again without a restart."""
     assert scene.restart(LD_PRELOAD=scene.shim, FAULT_PATH="relay.sqlite-wal", FAULT_CALLS="w",
                          FAULT_FAIL_AT="60", FAULT_ERRNO="122", FAULT_FAIL_COUNT="40")
     statuses = [scene.post() for _ in range(200)]
@@ -224,7 +227,7 @@ def damaged(scene):
         check = subprocess.run([scene.relay.belfry, "check", "--database", scene.relay.database],
                                capture_output=True, text=True)
         told.append(check.returncode != 0)
-    # A page that is not in use may be damaged.
+    # A damaged page that is not in use may go unnoticed.
     assert sum(told) >= 15, told
     for lost in (good[:4096], b"", None):
         os.unlink(scene.relay.database)
@@ -237,19 +240,21 @@ def damaged(scene):
 
 
 def damaged_log(scene):
-    """A byte of the write-ahead log has changed: what was acknowledged after it would be dropped in
-    silence, so that it is refused; mended, it is all there."""
+    """A byte of the write-ahead log has changed: the relay refuses the file.
+
+    Otherwise it would silently drop what was acknowledged after that byte. With the byte restored, everything
+    is there."""
     for _ in range(20):
         assert scene.post() == 200
-    # A name that nothing else in the log looks like.
+    # A name that does not resemble anything else in the log.
     scene.number = 987_654_320
     assert scene.post() == 200
     scene.relay.kill()
     log = scene.relay.database + "-wal"
     good = open(log, "rb").read()
-    # Killed between a commit and its note, a relay leaves frames behind the last acknowledged
-    # change that nobody was told of, and that may be lost. So that change's own commit loses its
-    # last frame: the one that says how large the file is.
+    # A relay that is killed between a commit and its note leaves frames after the last acknowledged change.
+    # They are of changes that were not acknowledged, and may be lost. So the commit of the last acknowledged
+    # change itself loses its last frame, which holds the size of the file.
     last = (good.index(scene.acknowledged[-1].encode()) - 32) // 4120
     while good[32 + last * 4120 + 4:32 + last * 4120 + 8] == bytes(4):
         last += 1
@@ -271,10 +276,10 @@ def damaged_log(scene):
 
 
 def damaged_rows(scene):
-    """Rows that cannot be read: it starts, the others are served, and the rows are named."""
+    """Rows that cannot be read: the relay starts, serves the others, and names these rows."""
     scene.relay.register("other", "bob")
     scene.relay.save("all", "bob")
-    # After a graceful end a snapshot would hold what the rows said.
+    # After a graceful end a snapshot would hold the content of the rows.
     scene.relay.settled(PATIENCE)
     scene.relay.kill()
     database = sqlite3.connect(scene.relay.database)
@@ -307,8 +312,9 @@ def damaged_rows(scene):
 
 
 def overload(scene):
-    """The gateway is away, and more waits than may: changes are refused with the bound's name, and
-    taken again when it is back."""
+    """The gateway is away, and more waits than allowed: changes are refused with the bound's name.
+
+    They are accepted again when the gateway is back."""
     assert scene.relay.stop() == 0
     scene.gateway.stop()
     assert scene.relay.start(settings={"bounds-retries": 3})
@@ -336,22 +342,23 @@ def overload(scene):
 
 
 def full_disk(scene):
-    """The disk fills up, and is freed: appends are refused with 507, what is owed is delivered,
-    claims and huge fan-outs included, and it goes on without a restart. Whoever starts it on the
-    full disk finds it waiting."""
+    """The disk fills up and is freed: appends are refused with 507, and what is owed is delivered.
+
+    That includes claims and huge fan-outs, and the relay continues without a restart. A relay that is started
+    on the full disk waits."""
     scene.relay.settings["fanout-range-threshold"] = 1
     assert scene.restart()
     once = save_once(scene, 60)
     place = os.path.dirname(scene.relay.database)
     ballast = os.path.join(place, "ballast")
-    # Unbuffered: what a buffer holds would be written once more when the file is closed, and fail.
+    # Unbuffered, because a buffer's content would be written again when the file is closed, and fail.
     with open(ballast, "wb", buffering=0) as file:
         try:
             while True:
                 file.write(bytes(65536))
         except OSError:
             pass
-        # Enough for some changes, whose claims and ranges then find no room.
+        # Room for some changes, but not for their claims and ranges.
         file.truncate(file.tell() - (1 << 20))
     end = time.monotonic() + PATIENCE
     statuses = [scene.post(2000) for _ in range(200)]
