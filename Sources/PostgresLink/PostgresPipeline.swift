@@ -254,7 +254,9 @@ package final class PostgresPipeline: @unchecked Sendable {
     }
 
     private func synchronise() throws {
-        guard !isBroken else { throw PostgresError(state: "08006", message: "it was given up") }
+        guard !isBroken else {
+            throw PostgresError(state: "08006", message: "the connection was given up")
+        }
         guard PQpipelineSync(connection.handle) == 1 else { throw broken() }
         queued = 0
         queuedBytes = 0

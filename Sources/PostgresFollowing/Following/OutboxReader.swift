@@ -65,7 +65,7 @@ struct OutboxReader {
         var batch = RowBatch()
         movable = []
         for row in rows {
-            guard row.count == 11 else { throw MalformedMessage("has other columns") }
+            guard row.count == 11 else { throw MalformedMessage("has another number of columns") }
             // The images are kept as bytes, because they need not be UTF-8.
             let words = row[..<8].map { $0.map { String(decoding: $0, as: UTF8.self) } }
             batch.rows.append(try change(words.map { $0 ?? "" }, words, row, catalogue))
@@ -162,7 +162,7 @@ struct OutboxReader {
     ) throws -> Shape {
         let key = ShapeKey(relation: row[4], columns: columns)
         if let known = shapes[key] { return known }
-        guard let id = UInt32(row[4]) else { throw MalformedMessage("names no table") }
+        guard let id = UInt32(row[4]) else { throw MalformedMessage("does not name its table") }
         var described = try Self.columns(columns)
         if described.contains(where: { $0.type == OutboxSQL.unknownType }) {
             described = Self.completed(described, by: try catalogue.columnTypes(of: id))

@@ -95,7 +95,9 @@ package struct LogReader: Sendable {
                 commit: commit, version: timelines.version(of: commit),
                 at: Self.moment(microseconds), origin: "\(prefix)/\(commit)/\(moment)/")
         case .commit(let end):
-            guard let ended = transaction else { throw MalformedMessage("ends no transaction") }
+            guard let ended = transaction else {
+                throw MalformedMessage("ends a transaction that has not begun")
+            }
             transaction = nil
             return [.committed(commit: ended.commit, end: end)]
         case .relation(let relation):
@@ -138,7 +140,7 @@ package struct LogReader: Sendable {
             throw MalformedMessage("changes a row outside of a transaction")
         }
         guard let shape = tables[id] else {
-            throw MalformedMessage("names the unknown table \(id)")
+            throw MalformedMessage("refers to an unknown table (\(id))")
         }
         let place = RowPlace(commit: current.commit, index: current.rows)
         current.rows += 1

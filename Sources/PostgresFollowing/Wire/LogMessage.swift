@@ -88,7 +88,7 @@ extension LogMessage {
         case UInt8(ascii: "I"):
             let relation = try scanner.uint32()
             guard try scanner.byte() == UInt8(ascii: "N") else {
-                throw MalformedMessage("inserts no row")
+                throw MalformedMessage("is an insertion without a row")
             }
             self = .insert(relation: relation, row: try scanner.row())
         case UInt8(ascii: "U"): self = try Self.update(&scanner)
@@ -96,13 +96,15 @@ extension LogMessage {
             let relation = try scanner.uint32()
             let kind = try scanner.byte()
             guard let former = try scanner.former(kind) else {
-                throw MalformedMessage("deletes no row")
+                throw MalformedMessage("is a deletion without a row")
             }
             self = .delete(relation: relation, before: former)
         case UInt8(ascii: "T"):
             let count = try scanner.int32()
             _ = try scanner.byte()
-            guard (0...100_000).contains(count) else { throw MalformedMessage("is too long") }
+            guard (0...100_000).contains(count) else {
+                throw MalformedMessage("names too many tables")
+            }
             var relations: [UInt32] = []
             for _ in 0..<count { relations.append(try scanner.uint32()) }
             self = .truncate(relations: relations)
@@ -123,7 +125,9 @@ extension LogMessage {
         var kind = try scanner.byte()
         let former = try scanner.former(kind)
         if former != nil { kind = try scanner.byte() }
-        guard kind == UInt8(ascii: "N") else { throw MalformedMessage("updates no row") }
+        guard kind == UInt8(ascii: "N") else {
+            throw MalformedMessage("is an update without a row")
+        }
         return .update(relation: relation, before: former, row: try scanner.row())
     }
 }

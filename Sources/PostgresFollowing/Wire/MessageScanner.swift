@@ -48,7 +48,7 @@ struct MessageScanner {
     /// Reads a text that ends with a zero byte.
     mutating func text() throws(MalformedMessage) -> String {
         guard let end = bytes[index...].firstIndex(of: 0) else {
-            throw MalformedMessage("has a text without an end")
+            throw MalformedMessage("has a text that does not end")
         }
         defer { index = end + 1 }
         return String(decoding: bytes[index..<end], as: UTF8.self)

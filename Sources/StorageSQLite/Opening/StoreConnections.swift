@@ -114,9 +114,8 @@ struct StoreConnections {
                 path: path,
                 reason: "the write-ahead log beside it, \(path)-wal, or its witness, "
                     + "\(path)\(StoreWitness.ending), belongs to another file, so acknowledged "
-                    + "changes may be missing: bring back the one that was exchanged; or make a "
-                    + "store from a backup with belfry restore, which moves what is left out of "
-                    + "the way")
+                    + "changes may be missing: put back the original; or make a store from a "
+                    + "backup with belfry restore, which moves the remaining files aside")
         }
         let frame = belfry_wal_broken_frame(path + "-wal")
         guard frame == 0 else {

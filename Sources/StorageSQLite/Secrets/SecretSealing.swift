@@ -63,9 +63,9 @@ struct SecretSealing {
             try db.execute(sql: "VACUUM")
         } catch let error as EmbeddedError where StorageError.verdict(on: error) == .noRoom {
             throw StorageError.noRoom(
-                "the secrets in \(path) are encrypted now, but the file must be written anew, or "
-                    + "the secrets as they were may stay in its free space: that needs as much "
-                    + "room again as the file takes")
+                "the secrets in \(path) are encrypted now, but the file must be rewritten, "
+                    + "because the unencrypted ones may remain in its free space: that needs as "
+                    + "much disk space again as the file takes")
         }
     }
 
