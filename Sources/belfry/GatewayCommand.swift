@@ -88,10 +88,10 @@ struct GatewayCommand: AsyncParsableCommand {
             return try await SimulatedGateway.start(configuration)
         } catch let error as IOError {
             let reason = unsafe String(cString: strerror(error.errnoCode))
-            throw CommandFailure(.unavailable, "cannot listen on \(host):\(port): \(reason)")
+            throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
         } catch let error as SocketAddressError.UnknownHost {
             let reason = AddressError.reason(ofUnknown: error.host)
-            throw CommandFailure(.unavailable, "cannot listen on \(host):\(port): \(reason)")
+            throw CommandFailure(.unavailable, "\(host):\(port) cannot be served: \(reason)")
         } catch let error as CocoaError {
             throw OutputFile.failure(error, error.filePath ?? certificates ?? caFile)
         }

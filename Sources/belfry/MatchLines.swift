@@ -122,7 +122,7 @@ struct SubscriptionLine {
         let forms = PredicateForm.allCases.filter { reader.value($0.rawValue) != nil }
         guard let form = forms.first, let source = reader.value(form.rawValue) else { return nil }
         guard forms.count == 1 else {
-            throw reader.failure(forms[1].rawValue, "one form of the condition only")
+            throw reader.failure(forms[1].rawValue, "only one form of the condition is allowed")
         }
         var arguments: [FieldValue] = []
         for (index, argument) in (try reader.array("args") ?? []).enumerated() {

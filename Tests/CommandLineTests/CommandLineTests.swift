@@ -290,7 +290,7 @@ import Testing
             "error: --directory: there is no folder /nowhere/at/all\n"),
         Refusal(
             "bench storage --directory /dev/null", code: 66,
-            "error: --directory: /dev/null is no folder\n"),
+            "error: --directory: /dev/null is not a folder\n"),
         Refusal(
             "overview --admin-token x --url http://127.0.0.1:1 --ca-file /nowhere/ca.pem",
             code: 78, "error: --ca-file: there is no file /nowhere/ca.pem\n"),
@@ -457,7 +457,7 @@ import Testing
             "1. Save a subscription of alice", "2. Post a change that alice made on her phone",
             "Artwork/artwork-1: fired 1 of 1: new-artworks; 1 device got none, it made the change",
             "The gateway got a push for alices-tablet:",
-            "==> As it should be: alices-tablet was pushed once, nobody else was.",
+            "==> As expected: alices-tablet was pushed once, and no other device was.",
         ]
         for text in wanted { #expect(ending.output.contains(text), "\(text) in \(ending.output)") }
         #expect(

@@ -15,7 +15,7 @@ import Testing
         #expect(try await run("backup", file("b"), "--database", file("a.sqlite")).code == 0)
         let refused = try await run("serve", "--storage-path", file("b"), "--http-port", "0")
         #expect(refused.code == 69)
-        #expect(refused.complaint.contains("belfry restore makes a store of it"))
+        #expect(refused.complaint.contains("make a store from it with belfry restore"))
         let restored = try await run("restore", file("b"), "--database", file("c.sqlite"))
         #expect(restored.code == 0 && restored.output.contains("sound"), "\(restored.complaint)")
         let taken = try await run("restore", file("b"), "--database", file("a.sqlite"))

@@ -173,7 +173,7 @@ import Testing
             (["backups", "list", "file:///nowhere/at/all"], "there is no such folder"),
             (["restore", "--from", rig.url, "x"], "name a copy, or continuous backups"),
             (["restore", "--from", rig.url, "--at", "yesterday"], "must be a date and time"),
-            (["restore", "--from", rig.url, "--database", rig.database], "is there already"),
+            (["restore", "--from", rig.url, "--database", rig.database], "exists already"),
             (
                 ["restore", "--from", rig.url, "--database", copy, "--at", "2020-01-01T00:00:00Z"],
                 "goes back only to"

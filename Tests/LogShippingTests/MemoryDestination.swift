@@ -49,7 +49,7 @@ final class MemoryDestination: BackupDestination {
         let failure = state.withLock { state -> DestinationFailure? in
             if let failure = state.failure { return failure }
             if let there = state.objects[name], there != bytes {
-                return DestinationFailure(.taken, "\(name) is there already, and differs")
+                return DestinationFailure(.taken, "\(name) exists already, with other contents")
             }
             state.objects[name] = bytes
             guard let text = state.unanswered, name.contains(text) else { return nil }

@@ -166,7 +166,7 @@ import Testing
             (#"{"recordTypes":[],"roles":["Editor",""]}"#, "roles[1]: not \(RoleName.rule)"),
             (#"{"recordTypes":[],"roles":["a\u0000b"]}"#, "roles[0]: not \(RoleName.rule)"),
             (#"{"recordTypes":[],"roles":["\""]}"#, "roles[0]: not \(RoleName.rule)"),
-            (#"{"recordTypes":[],"roles":["a","a"]}"#, "roles[1]: a stands there twice"),
+            (#"{"recordTypes":[],"roles":["a","a"]}"#, "roles[1]: a is listed twice"),
             (
                 #"{"recordTypes":[{"name":"N","grants":[{"permission":"READ","role":""}]}]}"#,
                 "recordTypes[0].grants[0].role: not \(RoleName.rule)"

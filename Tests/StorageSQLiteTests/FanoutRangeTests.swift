@@ -148,7 +148,8 @@ import Testing
         #expect(first.map(\.position.rawValue) == [1])
         let entry = UnreadableEntry(
             position: LogPosition(2), isChange: true,
-            reason: "logEntry is damaged: logEntry.body holds what Belfry does not write")
+            reason: "logEntry is damaged: logEntry.body contains a value that Belfry does not write"
+        )
         await #expect(throws: StorageError.unreadable(entry)) {
             _ = try await store.entries(after: LogPosition(1), limit: 10)
         }

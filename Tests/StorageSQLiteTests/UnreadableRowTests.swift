@@ -57,7 +57,7 @@ import Testing
             found == [
                 UnreadableRow(
                     table: "subscription", key: "2",
-                    reason: "subscription.body holds what Belfry does not write")
+                    reason: "subscription.body contains a value that Belfry does not write")
             ])
         #expect(try await Self.active(store) == ["a", "c"])
         #expect(store.unreadable.takeNews() == [], "each is told once")
@@ -219,10 +219,10 @@ import Testing
         let retry = Fixtures.delivery(at: 2).delivery.id
         #expect(
             report.problems == [
-                "subscription 1: subscription.body holds what Belfry does not write",
-                "subscription 2: subscription.body holds what Belfry does not write",
-                "device 1: device.token holds what Belfry does not write",
-                "retry \(retry): retry.body holds what Belfry does not write",
+                "subscription 1: subscription.body contains a value that Belfry does not write",
+                "subscription 2: subscription.body contains a value that Belfry does not write",
+                "device 1: device.token contains a value that Belfry does not write",
+                "retry \(retry): retry.body contains a value that Belfry does not write",
                 // The test has changed rows directly, so the counts are wrong.
                 "4 × a subscription, device, record or zone is counted wrongly",
             ])

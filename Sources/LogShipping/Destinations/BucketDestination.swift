@@ -142,7 +142,7 @@ package final class BucketDestination: BackupDestination {
             throw DestinationFailure(.away, failure(answer, name).description)
         }
         if there != bytes {
-            throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
+            throw DestinationFailure(.taken, "\(place)\(name) exists already, with other contents")
         }
     }
 
@@ -152,7 +152,7 @@ package final class BucketDestination: BackupDestination {
         if let there = try await get(name, atMost: max(bytes.count, maximumShipped)),
             there != bytes
         {
-            throw DestinationFailure(.taken, "\(place)\(name) is there already, and differs")
+            throw DestinationFailure(.taken, "\(place)\(name) exists already, with other contents")
         }
         let answer = try await ask("PUT", name, body: bytes, headers: [Self.sum(of: bytes)])
         guard (200...299).contains(answer.status) else { throw failure(answer, name) }

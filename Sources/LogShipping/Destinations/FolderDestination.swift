@@ -241,7 +241,8 @@ package struct FolderDestination: BackupDestination {
         if unsafe link(partial, file) != 0 {
             guard errno == EEXIST else { throw failure("\(name) cannot be given its final name") }
             guard try read(name, atMost: max(bytes.count, maximumShipped)) == bytes else {
-                throw DestinationFailure(.taken, "\(place): \(name) is there already, and differs")
+                throw DestinationFailure(
+                    .taken, "\(place): \(name) exists already, with other contents")
             }
         }
         try syncFolders(from: folder)

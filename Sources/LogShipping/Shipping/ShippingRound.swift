@@ -171,7 +171,7 @@ struct ShippingRound {
         }
         // The note that names the owning store may have been removed as well.
         isKnown = false
-        spool.end(because: "\(lack) is not at \(destination.place) any more")
+        spool.end(because: "\(lack) is no longer at \(destination.place)")
     }
 
     /// Returns what is missing of the last copy, whose manifest is `name`; `nil` if all of it is

@@ -38,15 +38,13 @@ package struct PreparingSQL {
             -- The right to read the tables, for the snapshot.
             \(rights)
 
-            -- Sends all columns of a row as it was before a change. Without this, the relay knows
-            -- the former values only of records that it keeps.
+            -- To log the row before a change in full; without it, the relay uses the rows it keeps.
             \(identities)
             -- Each partition has a setting of its own: ALTER the partitions too. PostgreSQL refuses
-            -- UPDATE and DELETE of a published table that has neither a primary key nor this
-            -- setting. PostgreSQL 18 also refuses them if a table has this setting and virtual
-            -- generated columns: do not set it there.
+            -- UPDATE and DELETE of a published table with neither a primary key nor this setting;
+            -- PostgreSQL 18 also with this setting and virtual generated columns: omit it there.
 
-            -- Run this as the owner of the tables; for all tables, as a superuser.
+            -- To be run by the owner of the tables; for all tables, by a superuser.
             \(making);
             -- `belfry follow postgres --make` creates the slot, and begins with a snapshot of the
             -- rows. To begin without a snapshot:

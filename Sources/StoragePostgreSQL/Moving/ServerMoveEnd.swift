@@ -134,7 +134,7 @@ package final class ServerMoveEnd: MoveEnd {
             let rows = try connection.pipeline.fetch(
                 "SELECT epoch FROM ownership WHERE shard = 0 AND owner = $1", [.text(owner)])
             guard rows.count == 1, rows[0, 0] == .integer(epoch) else {
-                throw StorageError.locked(path: place, holder: "another process by now")
+                throw StorageError.locked(path: place, holder: "another process")
             }
             let value = try body(Database(connection))
             try connection.settle()

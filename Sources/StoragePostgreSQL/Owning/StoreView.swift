@@ -59,8 +59,8 @@ package struct StoreView: Sendable, Hashable {
                     + "is older: upgrade it"
             }
             guard relay.stores != nil else {
-                return "\(who) takes no part: give all relays the same nodes.schemas, and none "
-                    + "nodes.balance off"
+                return "\(who) takes no part: give all relays the same nodes.schemas, and set "
+                    + "nodes.balance to off in none"
             }
             return "\(who) has other nodes.schemas: give all relays the same"
         }

@@ -74,6 +74,7 @@ struct StoredRow {
 
     /// Returns the error that `column` does not hold what Belfry writes.
     func damage(_ column: String) -> StorageError {
-        .damaged(path: table, reason: "\(table).\(column) holds what Belfry does not write")
+        .damaged(
+            path: table, reason: "\(table).\(column) contains a value that Belfry does not write")
     }
 }

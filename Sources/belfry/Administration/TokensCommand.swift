@@ -119,7 +119,7 @@ struct SecretsCommand: AsyncParsableCommand {
 
     struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Encrypt the secrets of a file anew, while no relay has it open.",
+            abstract: "Encrypt the secrets of a file with a new key, while no relay has it open.",
             discussion: """
                 The previous key is that of the configuration (secrets.keyFile or secrets.key), if \
                 there is one. A relay takes the same step at its start, where secrets.keyFile \

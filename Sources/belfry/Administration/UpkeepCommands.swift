@@ -13,8 +13,8 @@ struct BackupCommand: AsyncParsableCommand {
         commandName: "backup",
         abstract: "Copy a relay's file, even while the relay runs, and check the copy.",
         discussion: """
-            The copy is whole, and of one moment; belfry restore makes a store of it. It holds the \
-            same secrets as the file, and is for its owner alone.
+            The copy is complete and shows the store at one moment; belfry restore makes a store \
+            from it. It contains the same secrets as the file, and only its owner may read it.
             """)
 
     @Argument(help: "The file to write; it must not exist.", completion: .file()) var file: String

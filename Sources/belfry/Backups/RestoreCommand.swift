@@ -129,7 +129,7 @@ struct RestoreCommand: AsyncParsableCommand {
         // What would be refused at the end is refused before anything is fetched.
         if !replace, FileManager.default.fileExists(atPath: database) {
             throw CommandFailure(
-                .unavailable, "\(database) is there already; --replace moves it aside")
+                .unavailable, "\(database) exists already; --replace moves it aside")
         }
         let fetched = database + ".fetched"
         defer { Self.remove(fetched) }

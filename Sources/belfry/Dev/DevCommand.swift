@@ -49,7 +49,7 @@ struct DevCommand: AsyncParsableCommand {
         transform: { text in
             guard let level = Logger.Level(rawValue: text) else {
                 throw ValidationError(
-                    "\"\(text)\" is no log level; it must be one of \(Self.levels)")
+                    "\"\(text)\" is not a log level; it must be one of \(Self.levels)")
             }
             return level
         })

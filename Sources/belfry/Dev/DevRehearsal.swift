@@ -28,7 +28,7 @@ struct DevRehearsal: Sendable {
         try await relay.waitUntilSettled(within: Self.patience)
         try judge(gateway.pushes)
         StandardStreams.say(
-            "\n==> As it should be: alices-tablet was pushed once, nobody else was.")
+            "\n==> As expected: alices-tablet was pushed once, and no other device was.")
     }
 
     private func judge(_ pushes: [ReceivedPush]) throws {
