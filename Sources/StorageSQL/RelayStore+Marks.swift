@@ -16,7 +16,8 @@ extension RelayStore {
             try await store.write { commit in
                 let statement = try commit.db.cachedStatement(
                     sql: """
-                        SELECT * FROM shadowRecord WHERE isDeleted = 1 AND modifiedAt <= ? LIMIT ?
+                        SELECT * FROM shadowRecord WHERE isDeleted = 1 AND modifiedAt <= ?
+                        ORDER BY modifiedAt LIMIT ?
                         """)
                 let marks = try Row.fetchAll(statement, arguments: [cutoff.stored, portion])
                 try Self.forget(marks, in: commit.db)
@@ -75,7 +76,11 @@ extension RelayStore {
         SELECT container, database, owner, zoneOwner, zoneName, recordType, recordName
         FROM shadowRecord WHERE isKept = 0 AND isDeleted = 0
         """
-    static let undatedVersions = "\(versions) AND modifiedAt IS NULL LIMIT ?"
+    /// The order makes PostgreSQL use the index.
+    ///
+    /// Without it, PostgreSQL reads the whole table while all other writers wait, if its statistics
+    /// say that many rows have no date.
+    static let undatedVersions = "\(versions) AND modifiedAt IS NULL ORDER BY modifiedAt LIMIT ?"
     static let oldVersions = "\(versions) AND modifiedAt <= ? ORDER BY modifiedAt LIMIT ?"
 
     /// Deletes the marks of deleted zones without marks of records, and records in their databases

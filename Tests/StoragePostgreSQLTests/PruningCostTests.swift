@@ -93,6 +93,40 @@ struct PruningCostTests {
         await store.close()
     }
 
+    /// After an update from an earlier schema, no version of a record that is not kept has a date.
+    @Test func `versions to prune are found by their index, whatever the statistics say`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
+        try test.server.sql(
+            """
+            SET search_path = \(test.schema);
+            SET session_replication_role = replica;
+            INSERT INTO shadowRecord (container, database, owner, zoneOwner, zoneName, recordType,
+                recordName, source, version, position, fields, isKept, modifiedAt)
+            SELECT 1, 'public', '', '', '_defaultZone', 'Artwork', 'r' || n, 'shop', 1, n,
+                repeat('x', 300), n % 2, CASE WHEN n % 2 = 1 THEN n * 7919 % 20011 END
+            FROM generate_series(1, 20000) AS n;
+            ANALYZE shadowRecord;
+            UPDATE shadowRecord SET modifiedAt = 99 WHERE modifiedAt IS NULL
+            """)
+        let statements = [(RelayStore.undatedVersions, [9]), (RelayStore.oldVersions, [9, 9])]
+        for (number, (sql, values)) in statements.enumerated() {
+            let types = values.map { _ in "bigint" }.joined(separator: ", ")
+            let texts = values.map { "\($0)" }.joined(separator: ", ")
+            let plan = try await store.write { commit -> [String] in
+                try commit.db.execute(sql: "PREPARE versions\(number) (\(types)) AS \(sql)")
+                return try String.fetchAll(
+                    commit.db, sql: "EXPLAIN EXECUTE versions\(number) (\(texts))")
+            }
+            #expect(
+                plan.contains { $0.contains("shadowrecordversion") },
+                "\(plan.joined(separator: "\n"))")
+        }
+        await store.close()
+    }
+
     /// Inserts six thousand rows into each table that is pruned in the order in which its rows
     /// came.
     private static func fillInOrder(_ test: TestPlace) throws {
