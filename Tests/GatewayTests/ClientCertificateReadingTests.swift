@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: [ClientCertificateSample.pkcs12, ClientCertificateSample.oldPKCS12])
-    func `a PKCS#12 file becomes PEM, also with the ciphers of old`(file: String) throws {
+    func `a PKCS#12 file becomes PEM, also with old ciphers`(file: String) throws {
         let certificate = try packed(file).unpacked()
         let bytes = try #require(Base64.decode(certificate.bytes.revealed))
         #expect(certificate.packing == .pem)
@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: [ClientCertificateSample.pkcs12, ClientCertificateSample.oldPKCS12])
-    func `a wrong passphrase is told from a file that cannot be read`(file: String) {
+    func `a wrong passphrase is distinguished from an unreadable file`(file: String) {
         for passphrase in ["open barley", ""] {
             #expect(throws: Certificate.Fault.wrongPassphrase) {
                 try packed(file, passphrase).unpacked()
@@ -44,7 +44,7 @@ import Testing
     // The sender of a file chooses its number of rounds. Two thousand million rounds in a PKCS#12
     // file kept a thread of the relay busy for five minutes, and those in a PEM text were run
     // again for each connection.
-    @Test func `a file that takes too long to open is refused before`() throws {
+    @Test func `a file that takes too long to open is refused before it is opened`() throws {
         #expect(throws: Certificate.Fault.tooDear) {
             try packed(ClientCertificateSample.dearPKCS12).unpacked()
         }
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `a certificate needs its own key beside it`() throws {
+    @Test func `a certificate without its own key is refused`() throws {
         #expect(throws: Certificate.Fault.incomplete) {
             try packed(ClientCertificateSample.certificateAlone).unpacked()
         }
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: ["", "0", "MIID"])
-    func `what is no file of its kind is unreadable`(text: String) {
+    func `a text that is not such a file is unreadable`(text: String) {
         #expect(throws: Certificate.Fault.unreadable) { try packed(text).unpacked() }
         #expect(throws: Certificate.Fault.unreadable) {
             try Certificate(packing: .pem, bytes: Array(text.utf8)).unpacked()

@@ -18,7 +18,8 @@ import Testing
         }
     }
 
-    @Test func `two lives of the same length make a number, less a sixteenth`() {
+    @Test
+    func `two connections with the same number of requests give that number, less a sixteenth`() {
         var endurance = ConnectionEndurance()
         learn([1000], into: &endurance)
         #expect(endurance.allowance(at: at(1000)) == nil)
@@ -26,7 +27,7 @@ import Testing
         #expect(endurance.allowance(at: at(2000)) == 938)
     }
 
-    @Test func `lives of different lengths make none`() {
+    @Test func `connections with different numbers of requests give none`() {
         var endurance = ConnectionEndurance()
         learn([1000, 300, 9000, 100, 2500], into: &endurance)
         #expect(endurance.allowance(at: at(5000)) == nil)
@@ -34,7 +35,7 @@ import Testing
         #expect(endurance.allowance(at: at(6000)) == 2250)
     }
 
-    @Test func `connections that a restart ends together teach nothing`() {
+    @Test func `connections that end together in a restart give no number`() {
         var endurance = ConnectionEndurance()
         for _ in 1...4 {
             endurance.note(End(served: 5000, bornAt: at(0), endedAt: at(9000)), at: at(9000))
@@ -42,7 +43,7 @@ import Testing
         #expect(endurance.allowance(at: at(9000)) == nil)
     }
 
-    @Test func `of connections that overlap, the first of the next generation counts`() {
+    @Test func `of overlapping connections, the first of the next generation counts`() {
         var endurance = ConnectionEndurance()
         for place in 0..<4 as Range<UInt64> {
             let end = End(served: 1000, bornAt: at(0), endedAt: at(1000 + place))
@@ -52,14 +53,14 @@ import Testing
         #expect(endurance.allowance(at: at(2000)) == 938)
     }
 
-    @Test func `short lives and long ones teach nothing`() {
+    @Test func `short and long lives give no number`() {
         var endurance = ConnectionEndurance()
         learn([63, 63, 63], into: &endurance)
         learn([1000, 1000, 1000], seconds: 601, into: &endurance, from: 10_000)
         #expect(endurance == ConnectionEndurance())
     }
 
-    @Test func `an end is forgotten when nothing confirms it`() {
+    @Test func `an end is forgotten if no other one confirms it`() {
         var endurance = ConnectionEndurance()
         learn([1000], into: &endurance)
         learn([1000], into: &endurance, from: 602_000)
@@ -68,13 +69,13 @@ import Testing
         #expect(endurance.allowance(at: at(604_000)) == 938)
     }
 
-    @Test func `no connection is replaced after fewer requests than the least`() {
+    @Test func `a connection serves at least the minimum of requests before it is replaced`() {
         var endurance = ConnectionEndurance()
         learn([64, 64], into: &endurance)
         #expect(endurance.allowance(at: at(2000)) == ConnectionEndurance.least)
     }
 
-    @Test func `a number is tried anew, later each time that it holds`() {
+    @Test func `the number is put to a trial again, later each time that it holds`() {
         var endurance = ConnectionEndurance()
         learn([1000, 1000], into: &endurance)
         var now: UInt64 = 2000
@@ -88,14 +89,14 @@ import Testing
         }
     }
 
-    @Test func `a trial that goes well for long ends the lesson`() {
+    @Test func `a long successful trial removes the number`() {
         var endurance = ConnectionEndurance()
         learn([1000, 1000], into: &endurance)
         learn([1000], into: &endurance, from: 700_000)
         #expect(endurance.allowance(at: at(701_000)) == nil)
     }
 
-    @Test func `a trial that shows another number needs a second one`() {
+    @Test func `a trial that shows another number needs a confirmation`() {
         var endurance = ConnectionEndurance()
         learn([1000, 1000], into: &endurance)
         learn([5000], into: &endurance, from: 62_000)
@@ -111,13 +112,13 @@ import Testing
         #expect(endurance.allowance(at: at(3000)) == 750)
     }
 
-    @Test func `a single early end that is quite different changes nothing`() {
+    @Test func `a single early end that differs much changes nothing`() {
         var endurance = ConnectionEndurance()
         learn([1000, 1000, 100], into: &endurance)
         #expect(endurance.allowance(at: at(3000)) == 938)
     }
 
-    @Test func `the next connection is opened when the present one has served half`() {
+    @Test func `the next connection is opened when the current one has served half`() {
         func wants(_ remaining: [Int]) -> Bool {
             ConnectionEndurance.wantsSuccessor(remaining: remaining, allowance: 900)
         }
@@ -141,7 +142,7 @@ import Testing
         return life
     }
 
-    @Test func `a connection is replaced after its last request, and what is open finishes`() {
+    @Test func `a connection is replaced after its last request, and open requests finish`() {
         var life = openLife(allowance: 4)
         #expect(life.vacancies(width: 100) == 3)
         for _ in 1...3 { life.handOver(at: at(30)) }
@@ -157,7 +158,7 @@ import Testing
         #expect(life.gatewaysEnd == nil, "the relay left, not the gateway")
     }
 
-    @Test func `a number that is learned late retires those that are beyond it`() {
+    @Test func `a number that is learned late retires connections beyond it`() {
         var life = openLife(allowance: nil)
         life.handOver(at: at(30))
         life.allow(3)
@@ -167,7 +168,7 @@ import Testing
         #expect(life.state == .draining(.spent))
     }
 
-    @Test func `an end of the gateway in the midst of work is told with what was served`() {
+    @Test func `an end while requests are open is reported with the number served`() {
         var life = openLife(allowance: nil)
         for _ in 1...3 { life.handOver(at: at(30)) }
         life.closing(at: at(40))
@@ -180,7 +181,7 @@ import Testing
                 == ConnectionEndurance.End(served: 2, bornAt: at(0), endedAt: at(40)))
     }
 
-    @Test func `an end after long silence, or without an accepted push, is no lesson`() {
+    @Test func `an end after long silence, or without an accepted push, is not counted`() {
         var idle = openLife(allowance: nil)
         idle.peerClosed(at: at(60_000))
         #expect(idle.gatewaysEnd == nil)
@@ -192,7 +193,7 @@ import Testing
         #expect(refused.gatewaysEnd == nil)
     }
 
-    @Test func `an end that follows the relay's own is no lesson`() {
+    @Test func `an end after the relay has retired the connection is not counted`() {
         var life = openLife(allowance: nil)
         life.handOver(at: at(30))
         life.retire(.spent)

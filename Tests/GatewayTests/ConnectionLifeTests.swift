@@ -22,7 +22,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         return life
     }
 
-    @Test func `a new connection takes one request alone`() {
+    @Test func `a new connection takes only one request`() {
         var life = life()
         #expect(life.vacancies(width: 100) == 1)
         life.handOver(at: at(0))
@@ -52,7 +52,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         (.broke(.closing), .closing),
         (.broke(.broken), .broken),
     ])
-    func `an ending that concerns the connection retires it`(
+    func `an ending that concerns the whole connection retires it`(
         ending: ConnectionLife.Ending, cause: RetirementCause
     ) {
         var life = openLife()
@@ -64,7 +64,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(action == .close)
     }
 
-    @Test func `a connection is idle from its last answer on`() {
+    @Test func `the idle time of a connection starts with its last answer`() {
         var life = openLife()
         life.handOver(at: at(30))
         #expect(life.idleTime(at: at(1000)) == .zero)
@@ -90,7 +90,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
     }
 
     @Test
-    func `a connection that answers nothing for long takes nothing new, and keeps what is open`() {
+    func `a connection that is silent for long takes no requests, and keeps the open ones`() {
         var life = openLife {
             $0.watchdog = .seconds(15)
             $0.answer = .seconds(60)
@@ -106,7 +106,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
     }
 
     @Test(arguments: [ConnectionLife.Ending.accepted, .refused(.keep), .failed])
-    func `a slow answer takes the suspicion away`(ending: ConnectionLife.Ending) {
+    func `a slow answer clears the suspicion`(ending: ConnectionLife.Ending) {
         var life = openLife { $0.watchdog = .seconds(15) }
         life.handOver(at: at(1000))
         _ = life.tick(at: at(16_000))
@@ -124,7 +124,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(life.state == .open && life.takesRequests)
     }
 
-    @Test func `a suspect whose requests have all run out of time goes`() {
+    @Test func `a suspect connection is dropped when all its requests have timed out`() {
         var life = openLife { $0.watchdog = .seconds(15) }
         life.handOver(at: at(1000))
         _ = life.tick(at: at(16_000))
@@ -146,7 +146,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(late == .drop(.silent))
     }
 
-    @Test func `every answer winds the watchdog up again`() {
+    @Test func `every answer restarts the watchdog`() {
         var life = openLife { $0.watchdog = .seconds(15) }
         life.handOver(at: at(1000))
         life.handOver(at: at(1000))
@@ -160,7 +160,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
     @Test(arguments: [
         RetirementCause.aged, .credentialReplaced, .shuttingDown, .refused, .unanswered, .idle,
     ])
-    func `a connection that the relay leaves waits for slow answers`(cause: RetirementCause) {
+    func `a connection that the relay retires waits for slow answers`(cause: RetirementCause) {
         var life = openLife { $0.answer = .seconds(60) }
         life.handOver(at: at(1000))
         life.retire(cause)
@@ -172,7 +172,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
     }
 
     @Test(arguments: RetirementCause.allCases)
-    func `a connection that the gateway ended without an accepted push counts as a failure, once`(
+    func `a connection that ends without an accepted push counts as one failure`(
         cause: RetirementCause
     ) {
         var life = life()
@@ -196,7 +196,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(action == .none)
     }
 
-    @Test func `a connection that cannot be opened is dropped as such`() {
+    @Test func `a connection that cannot be opened is dropped as not opened`() {
         var life = life {
             $0.connecting = .seconds(10)
             $0.watchdog = .seconds(15)
@@ -208,7 +208,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(late == .drop(.connectFailed))
     }
 
-    @Test func `a gateway that says goodbye and hangs is waited for less long`() {
+    @Test func `a gateway that hangs after a goodbye gets less time`() {
         var life = openLife { $0.draining = .seconds(5) }
         life.handOver(at: at(1000))
         life.retire(.closing)
@@ -222,7 +222,9 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
     ///
     /// Otherwise pushes that the gateway is about to answer would be sent again.
     @Test(arguments: [(15, 5), (20, 20), (75, 75)])
-    func `what is open at a goodbye has its time from then on`(tolerance: Int, patience: Int) {
+    func `requests that are open at a goodbye get their time from then on`(
+        tolerance: Int, patience: Int
+    ) {
         var life = openLife { $0.draining = .seconds(5) }
         life.handOver(at: at(1000))
         life.closing(at: at(9000))
@@ -238,7 +240,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
 
     /// Otherwise a gateway that says goodbye on every connection and answers nothing would pass
     /// for a slow one, and connection after connection would be opened.
-    @Test func `a goodbye before anything was accepted makes doubtful what is open`() {
+    @Test func `a goodbye before any accepted push makes the open requests doubtful`() {
         var first = life()
         first.handOver(at: at(0))
         first.establish(at: at(10))
@@ -255,7 +257,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(silent.isDoubtful && !silent.isEnding)
     }
 
-    @Test func `a closed peer is waited for briefly`() {
+    @Test func `a peer that has closed gets little time`() {
         var life = openLife { $0.farewell = .milliseconds(250) }
         life.handOver(at: at(1000))
         life.peerClosed(at: at(2000))
@@ -266,7 +268,7 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(late == .drop(.silent))
     }
 
-    @Test func `an old connection finishes what is open and goes`() {
+    @Test func `an old connection finishes its open requests and is dropped`() {
         var life = openLife { $0.maximumAge = .seconds(100) }
         life.handOver(at: at(99_000))
         let draining = life.tick(at: at(100_000))
@@ -277,14 +279,14 @@ func at(_ milliseconds: UInt64) -> MonotonicInstant {
         #expect(done == .close)
     }
 
-    @Test func `the first cause of a retirement stays`() {
+    @Test func `the first cause of a retirement is kept`() {
         var life = openLife()
         life.retire(.aged)
         life.retire(.idle)
         #expect(life.state == .draining(.aged))
     }
 
-    @Test func `a draining connection takes nothing`() async {
+    @Test func `a draining connection takes no requests`() async {
         await #expect(processExitsWith: .failure) {
             var life = ConnectionLife(bornAt: at(0), bounds: ConnectionBounds())
             life.retire(.aged)

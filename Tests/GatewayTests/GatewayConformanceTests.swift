@@ -6,7 +6,7 @@ import RelayModel
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct GatewayConformanceTests {
-    @Test func `a push travels in the documented form`() async throws {
+    @Test func `a push is sent in the documented form`() async throws {
         let privateKey = P256.Signing.PrivateKey()
         try await GatewayRig.run {
             $0.trust = .keys([
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `visible pushes overtake background ones and containers take turns`() async throws {
+    @Test func `visible pushes overtake background ones, and containers take turns`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(.accept, times: 1, delay: .milliseconds(300) ... .milliseconds(300)))
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `what the gateway would refuse at once is refused here`() async throws {
+    @Test func `a push that the gateway would refuse is refused before sending`() async throws {
         try await GatewayRig.run { rig in
             let outcome = try await rig.outcome(
                 of: .sample(collapseID: String(repeating: "x", count: 65)))
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `a key that cannot be read is said without showing it`() async throws {
+    @Test func `an unreadable key is reported without its text`() async throws {
         let key = GatewayCredential.SigningKey(
             teamID: "T", keyID: "K", privateKeyPEM: ConcealedText("secret"))
         try await GatewayRig.run { _ in

@@ -8,7 +8,7 @@ import Testing
 /// APNs over libcurl meets the contract of every gateway.
 @Suite(.timeLimit(.minutes(30))) struct GatewayContractTests {
     @Test(arguments: GatewayConformance.cases)
-    func `the APNs gateway honours its contract`(contract: GatewayCase) async throws {
+    func `the APNs gateway meets its contract`(contract: GatewayCase) async throws {
         try await contract.check(APNsFactory())
     }
 }

@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that ends connections roughly is learned of too`() async throws {
+    @Test func `the number of requests is learned from abrupt ends too`() async throws {
         try await GatewayRig.run {
             $0.requestLimit = RequestLimit(count: 200, ending: .close)
         } settings: {
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `connections that nobody ends are not replaced`() async throws {
+    @Test func `connections that the gateway never ends are not replaced`() async throws {
         try await GatewayRig.run {
             $0.script = after(500, .goAway(GoAway(ending: .keepOpen)))
         } settings: {
@@ -89,7 +89,7 @@ import Testing
         .goAway(GoAway(lastStream: .beforeThis, ending: .drain)),
         .resetStream(.refused),
     ])
-    func `what was surely not processed goes again, and nobody hears of it`(
+    func `a request that was surely not processed is sent again without an error`(
         fault: GatewayAnswer
     ) async throws {
         try await GatewayRig.run {
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that refuses each first stream is backed off from`() async throws {
+    @Test func `a gateway that refuses each first stream causes a back-off`() async throws {
         try await GatewayRig.run {
             $0.script = .all(ScriptedAnswer(.resetStream(.refused)))
         } _: { rig in

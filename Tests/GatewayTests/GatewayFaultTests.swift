@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `a push that is never answered is unknown and the others go on`() async throws {
+    @Test func `a push that is never answered ends as unknown, and others go on`() async throws {
         try await GatewayRig.run {
             $0.script = AnswerScript([
                 ScriptRule(.device(String(repeating: "ab", count: 32)), [ScriptedAnswer(.silence)])
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `after a goodbye nothing waits for a push that is never answered`() async throws {
+    @Test func `after a goodbye no push waits for one that is never answered`() async throws {
         let (silent, last) = ("ab", "cd")
         func token(_ digits: String) -> String { String(repeating: digits, count: 32) }
         try await GatewayRig.run {
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `what waits goes round a black hole, and what fell in is unknown`()
+    @Test func `waiting pushes avoid a black hole, and pushes inside it end as unknown`()
         async throws
     {
         try await GatewayRig.run {
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that is slower than the watchdog gets everything`()
+    @Test func `a gateway that is slower than the watchdog gets every push`()
         async throws
     {
         try await GatewayRig.run {
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `an idle connection that the gateway closes is noticed before it is needed`()
+    @Test func `a closed idle connection is noticed before it is needed`()
         async throws
     {
         try await GatewayRig.run { rig in
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func `a stream limit that shrinks is felt for`() async throws {
+    @Test func `a shrinking stream limit is found`() async throws {
         try await GatewayRig.run {
             $0.script = after(50, .acceptLimitingStreams(to: 3))
             $0.overLimit = .refuses
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that is not there is named as the cause`() async throws {
+    @Test func `a gateway that cannot be reached is named as the cause`() async throws {
         try await GatewayRig.run { _ in
         } settings: {
             $0.production = GatewayEndpoint("https://127.0.0.1:9") ?? $0.production
@@ -247,7 +247,7 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(30))) struct GatewayShutdownTests {
-    @Test func `what is open may finish`() async throws {
+    @Test func `open pushes may finish during the shutdown`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(.accept, times: 1),
@@ -262,7 +262,9 @@ import Testing
         }
     }
 
-    @Test func `what does not finish is unknown, and what waits was not sent`() async throws {
+    @Test func `a push that does not finish is unknown, and a waiting one was not sent`()
+        async throws
+    {
         try await GatewayRig.run {
             $0.script = .all(ScriptedAnswer(.accept, times: 1), ScriptedAnswer(.silence))
         } settings: {
@@ -281,7 +283,7 @@ import Testing
         }
     }
 
-    @Test func `who waits for the end waits as long as answers come`() async throws {
+    @Test func `the shutdown waits as long as answers come`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(.accept, times: 1),
@@ -302,7 +304,7 @@ import Testing
 
     /// Takes the shortest of several runs, because other load can only make a run slower.
     @Test(arguments: [true, false])
-    func `a gateway with nothing open ends at once`(hasSent: Bool) async throws {
+    func `a gateway without open pushes shuts down at once`(hasSent: Bool) async throws {
         var least = Duration.patience
         for _ in 0..<20 where least >= .milliseconds(60) {
             try await GatewayRig.run { rig in
@@ -317,7 +319,7 @@ import Testing
         #expect(least < .milliseconds(60))
     }
 
-    @Test func `a gateway that was shut down completes everything as not sent`() async throws {
+    @Test func `a gateway that was shut down reports every push as not sent`() async throws {
         try await GatewayRig.run { rig in
             await rig.gateway.shutDown(within: .zero)
             let outcome = try await rig.outcome(of: .sample())
@@ -326,7 +328,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that is released completes what was open`() async throws {
+    @Test func `a gateway that is released reports the open pushes`() async throws {
         let ends = EndCollector()
         var gateway: CurlPushGateway? = try CurlPushGateway(
             settings: CurlGatewaySettings(), world: .sample()

@@ -37,7 +37,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `a long answer does not keep those waiting that arrive with it`() async throws {
+    @Test func `a long answer does not delay others that arrive with it`() async throws {
         try await run { number, stream in
             switch number {
             case 2, 3: return RawServer.Answer()
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that a reset without an error follows is one`() async throws {
+    @Test func `an answer followed by a reset without an error counts`() async throws {
         try await run { _, stream in
             RawServer.Answer(frames: [.status(200, stream, isLast: false), .reset(0, stream)])
         } _: { server, gateway, ends, _ in
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `what was accepted is that, also where the connection ends with the answer`()
+    @Test func `an accepted push stays accepted if the connection ends with the answer`()
         async throws
     {
         try await run { number, stream in
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `a refusal that is not read to its end is asked for again`() async throws {
+    @Test func `a refusal that breaks off is tried again`() async throws {
         try await run { number, stream in
             number == 1
                 ? RawServer.Answer(frames: [.status(200, stream)])
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `a stream that needs HTTP 1 has ended, and the connection goes on`() async throws {
+    @Test func `a stream that requires HTTP 1 ends, and the connection goes on`() async throws {
         try await run { number, stream in
             RawServer.Answer(frames: [number == 2 ? .reset(13, stream) : .status(200, stream)])
         } _: { server, gateway, ends, _ in
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `a connection on which the gateway breaks the protocol gets nothing more`()
+    @Test func `a connection with a protocol error gets no further requests`()
         async throws
     {
         try await run { number, stream in

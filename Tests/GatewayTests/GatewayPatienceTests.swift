@@ -18,7 +18,7 @@ import Testing
         .refuse(.init(status: status, reason: reason, retryAfter: seconds))
     }
 
-    @Test func `a container whose push cannot be taken leaves the others of its credential alone`()
+    @Test func `a refused push of one container does not affect others with its credential`()
         async throws
     {
         try await GatewayRig.run {
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [(503, "Shutdown"), (400, "IdleTimeout")])
-    func `a gateway that ends every connection is not knocked at for every push`(
+    func `a gateway that ends every connection is not contacted for every push`(
         status: Int, reason: String
     ) async throws {
         try await GatewayRig.run {
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `pushes that wait for a gateway's few streams are not sent once they are ended`()
+    @Test func `pushes that wait for a free stream are not sent once they have ended`()
         async throws
     {
         let simulated = Mutex<SimulatedGateway?>(nil)
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `one machine that goes away costs one push a second attempt`() async throws {
+    @Test func `the loss of one machine costs one push a second attempt`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(refusing(503, "Shutdown"), times: 1), ScriptedAnswer(.accept))
@@ -138,7 +138,7 @@ import Testing
         if case .refused(let refusal) = outcome { refusal.reaction } else { nil }
     }
 
-    @Test func `a key that was wrong and is mended under its identifier delivers at once`()
+    @Test func `a key that is corrected under its identifier delivers at once`()
         async throws
     {
         let (right, wrong) = (right, wrong)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `a key that is mended before a restart is not undone by the token that was kept`()
+    @Test func `a key that is corrected before a restart is used instead of the stored token`()
         async throws
     {
         let kept = KeptTokens()
@@ -182,7 +182,7 @@ import Testing
         #expect(kept.count == 2)
     }
 
-    @Test func `what waits goes with the credential that replaced the former one`() async throws {
+    @Test func `waiting pushes use the new credential after a change`() async throws {
         let keys = [P256.Signing.PrivateKey(), P256.Signing.PrivateKey()]
         let isChanged = Flag()
         let stuck = String(repeating: "ab", count: 32)
@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    @Test func `the connection of a replaced credential goes when its last push is answered`()
+    @Test func `the connection of a replaced credential closes after its last answer`()
         async throws
     {
         let keys = [P256.Signing.PrivateKey(), P256.Signing.PrivateKey()]
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `settings that change without the credential leave the connection alone`()
+    @Test func `settings that change without the credential keep the connection`()
         async throws
     {
         try await GatewayRig.run { rig in

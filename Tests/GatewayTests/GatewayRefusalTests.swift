@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [1024, 1025, 3000, 12_000])
-    func `of a long answer the beginning is kept, and the connection goes on`(
+    func `the beginning of a long answer is kept, and the connection goes on`(
         length: Int
     ) async throws {
         try await GatewayRig.run {
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(arguments: [3000, 5000, 12_000])
-    func `of long header fields nothing is lost but themselves`(length: Int) async throws {
+    func `a long header field does not affect the others`(length: Int) async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `a dead token comes with the moment of its death`() async throws {
+    @Test func `a dead token is reported with the moment of its death`() async throws {
         try await GatewayRig.run {
             $0.devices[String(repeating: "ab", count: 32)] = .unregistered(
                 since: Date(timeIntervalSince1970: 1_700_000_000))
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `the gateway's own wish for patience is passed on`() async throws {
+    @Test func `the gateway's wish to wait is passed on`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that asks to be left alone is left alone for a moment, and says it on`()
+    @Test func `a gateway that asks to wait gets a short pause, and the wish is passed on`()
         async throws
     {
         try await GatewayRig.run {
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `a proxy's answer is kept for people`() async throws {
+    @Test func `the text of a proxy's answer is kept for people`() async throws {
         try await GatewayRig.run {
             $0.script = .all(
                 ScriptedAnswer(
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `a young token that is called expired is shown to another connection, not renewed`()
+    @Test func `a young token that is called expired is tried on another connection, not renewed`()
         async throws
     {
         try await GatewayRig.run {
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `a fresh token that is called expired again accuses the clock, for a few seconds`()
+    @Test func `a fresh token that is called expired again points to the clock, for a few seconds`()
         async throws
     {
         try await GatewayRig.run {

@@ -65,7 +65,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(backOff == PoolBackOff())
     }
 
-    @Test func `success during the pause is of what was on its way before it`() {
+    @Test func `success during the pause does not end it`() {
         var backOff = PoolBackOff()
         var generator = CountingGenerator(value: 7)
         let isNews = backOff.fail(cause: "503", at: at(0), using: &generator)
@@ -80,7 +80,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
 }
 
 @Suite struct ContainerPatienceTests {
-    @Test func `one container waits, the others of the credential do not`() throws {
+    @Test func `one container waits, and others with its credential do not`() throws {
         var patience = ContainerPatience()
         var generator = CountingGenerator(value: 7)
         let pushes = try (1...3).map { WaitingPush(request: try .sample(ticket: $0)) }
@@ -121,7 +121,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(opens)
     }
 
-    @Test func `another one is opened when all were full for a while`() {
+    @Test func `another connection is opened when all were full for a while`() {
         var growth = PoolGrowth()
         let first = growth.opens(usable: 1, maximum: 2, at: at(0))
         let early = growth.opens(usable: 1, maximum: 2, at: at(99))
@@ -129,7 +129,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect([first, early, late] == [false, false, true])
     }
 
-    @Test func `a free place in between begins the wait anew`() {
+    @Test func `a free place in between restarts the wait`() {
         var growth = PoolGrowth()
         _ = growth.opens(usable: 1, maximum: 2, at: at(0))
         growth.relax()
@@ -137,7 +137,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(!late)
     }
 
-    @Test func `a connection that is still ramping up is waited for`() {
+    @Test func `a connection that is still ramping up delays the next one`() {
         var growth = PoolGrowth()
         _ = growth.opens(usable: 1, maximum: 2, at: at(0))
         let ramping = growth.opens(usable: 1, ramping: 1, maximum: 2, at: at(200))
@@ -165,27 +165,27 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(found == .microseconds(rest), sourceLocation: place)
     }
 
-    @Test func `the thread rests where requests trickle quickly`() {
+    @Test func `the thread rests if few requests end quickly`() {
         check(open: 1, moved: 1, elapsed: 100, latency: 0, rest: 900)
         check(open: 1, moved: 1, elapsed: 1000, latency: 0, rest: 0)
         check(open: 1, moved: 1, elapsed: 100_000, latency: 0, rest: 0)
         check(open: 5, moved: 7, elapsed: 100, latency: 5000, rest: 900)
     }
 
-    @Test func `the thread does not rest where requests pour`() {
+    @Test func `the thread does not rest under load`() {
         check(open: 5, moved: 8, elapsed: 100, latency: 5000, rest: 0)
         check(open: 250, moved: 30, elapsed: 0, latency: 5000, rest: 1000)
         check(open: 250, moved: 31, elapsed: 0, latency: 5000, rest: 0)
     }
 
-    @Test func `the thread rests longer for a gateway that takes its time`() {
+    @Test func `the thread rests longer for a slow gateway`() {
         check(open: 250, moved: 100, elapsed: 0, latency: 30_000, rest: 1500)
         check(open: 250, moved: 100, elapsed: 500, latency: 50_000, rest: 1500)
         check(open: 250, moved: 100, elapsed: 500, latency: 5_000_000, rest: 1500)
         check(open: 250, moved: 100, elapsed: 2000, latency: 50_000, rest: 0)
     }
 
-    @Test func `a gateway's latency is an average that forgets`() {
+    @Test func `a gateway's latency is a moving average`() {
         var latency = AnswerLatency()
         latency.note(.milliseconds(16))
         #expect(latency.average == .milliseconds(16))
@@ -206,7 +206,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(verdict.ending == ending, "\(code)")
     }
 
-    @Test func `what was never written on a connection that failed was not sent`() {
+    @Test func `a request never written on a failed connection was not sent`() {
         for code in [
             CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
             CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
@@ -217,12 +217,12 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    @Test func `what was never written on a connection that worked goes to another one`() {
+    @Test func `a request never written on a working connection goes to another one`() {
         check(CURLE_COULDNT_CONNECT, isPlaced: false, .moveOn, .broke(.closing))
         check(CURLE_SEND_ERROR, isPlaced: false, .moveOn, .broke(.closing))
     }
 
-    @Test func `what may have been processed is unknown`() {
+    @Test func `a request that may have been processed ends as unknown`() {
         check(CURLE_COULDNT_CONNECT, isPlaced: true, .unknown, .broke(.closing))
         check(CURLE_OPERATION_TIMEDOUT, isPlaced: true, .unknown, .timedOut)
         check(CURLE_HTTP2_STREAM, isPlaced: true, .unknown, .failed)
@@ -234,7 +234,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    @Test func `what the gateway refused is proven not to be processed, whatever libcurl says`() {
+    @Test func `a stream that the gateway refused was not processed, whatever libcurl says`() {
         let codes = [
             CURLE_COULDNT_CONNECT, CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_RECV_ERROR,
             CURLE_SEND_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_PARTIAL_FILE,
@@ -252,7 +252,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(verdict(CURLE_OK, .goodbye).fate == .answered)
     }
 
-    @Test func `what was accepted is no lost answer, unless it was refused`() {
+    @Test func `an accepted answer is not lost, unless the stream was refused`() {
         for code in [CURLE_HTTP2_STREAM, CURLE_RECV_ERROR, CURLE_OPERATION_TIMEDOUT] {
             let accepted = verdict(code, .none, isAccepted: true)
             #expect(accepted.fate == .accepted)
@@ -262,7 +262,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    @Test func `only streams that were refused or reset alone are a sign of too many`() {
+    @Test func `only refused or reset streams are a sign of too many streams`() {
         #expect(verdict(CURLE_COULDNT_CONNECT, .stream).isCrowded)
         #expect(!verdict(CURLE_COULDNT_CONNECT, .goodbye).isCrowded)
         #expect(!verdict(CURLE_COULDNT_CONNECT, .none).isCrowded)
@@ -283,7 +283,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
                 refusal: refusal, isAccepted: isAccepted))
     }
 
-    @Test func `no code that libcurl knows is called an answer but success`() {
+    @Test func `no libcurl code except success counts as an answer`() {
         for raw in 1...99 as ClosedRange<UInt32> {
             for isPlaced in [true, false] {
                 for isEstablished in [true, false] {
@@ -298,7 +298,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         }
     }
 
-    @Test func `a cause names what happened and keeps libcurl's own words apart`() {
+    @Test func `a cause names what happened, and keeps libcurl's own words separate`() {
         let known = TransferCause.text(
             code: CURLE_PEER_FAILED_VERIFICATION.rawValue, isEstablished: false,
             detail: "self-signed certificate")
@@ -363,7 +363,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(order.firstIndex(of: 102) == 2 * PushQueue.visibleRun + 1)
     }
 
-    @Test func `a container that is held keeps its place, and the others go on`() throws {
+    @Test func `a held container keeps its place, and the others go on`() throws {
         var queue = PushQueue()
         for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
         queue.append(try push(4, "iCloud.a", .background))
@@ -384,7 +384,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(drain(&queue) == [1, 2, 3, 5, 4])
     }
 
-    @Test func `what is held is taken out with the rest`() throws {
+    @Test func `held requests are drained with the rest`() throws {
         var queue = PushQueue()
         for ticket in 1...3 as ClosedRange<UInt64> { queue.append(try push(ticket, "iCloud.a")) }
         queue.append(try push(11, "iCloud.b"))
@@ -410,7 +410,7 @@ struct CountingGenerator: RandomNumberGenerator, Sendable {
         #expect(order == [11, 5])
     }
 
-    @Test func `what comes back unwritten goes first`() throws {
+    @Test func `an unwritten request that comes back goes first`() throws {
         var queue = PushQueue()
         queue.append(try push(1))
         queue.append(try push(2))

@@ -24,12 +24,12 @@ import Testing
         return life
     }
 
-    @Test func `the first token is minted, dated a few seconds back`() {
+    @Test func `the first token is minted and dated a few seconds back`() {
         let step = ProviderTokenLife().step(at: moment(0))
         #expect(step == .mint(issuedAt: moment(0).advanced(by: .seconds(-5))))
     }
 
-    @Test func `a kept token is used again until it is about fifty minutes old`() {
+    @Test func `a stored token is used until it is about fifty minutes old`() {
         let life = life(adopting: record(0))
         #expect(life.step(at: moment(1)) == .use(record(0), generation: 1))
         #expect(life.step(at: moment(46)) == .use(record(0), generation: 1))
@@ -75,14 +75,14 @@ import Testing
         #expect(veryLate == .alreadyRenewed)
     }
 
-    @Test func `a young token that is called expired mints nothing`() {
+    @Test func `no token is minted if a young one is called expired`() {
         var life = life(adopting: record(0))
         let verdict = life.refuseAsExpired(generation: 1, at: moment(19))
         #expect(verdict == .tooYoung(age: .seconds(19 * 60)))
         #expect(life.step(at: moment(19)) == .use(record(0), generation: 1))
     }
 
-    @Test func `too many updates bring the older token back, and later the younger one`() {
+    @Test func `after too many updates the older token is used, and later the younger one`() {
         var life = life(adopting: record(0, "a"), record(25, "b"))
         life.refuseAsTooMany(generation: 2, at: moment(26))
         #expect(life.step(at: moment(27)) == .use(record(0, "a"), generation: 1))
@@ -91,7 +91,7 @@ import Testing
         #expect(life.step(at: moment(80)) == .mint(issuedAt: moment(80).advanced(by: .seconds(-5))))
     }
 
-    @Test func `at the end of the older token the younger one is shown, and nothing minted`() {
+    @Test func `when the older token ends, the younger one is used and nothing is minted`() {
         var life = life(adopting: record(0, "a"), record(50, "b"))
         life.refuseAsTooMany(generation: 2, at: moment(50))
         #expect(life.step(at: moment(58)) == .use(record(0, "a"), generation: 1))
@@ -99,7 +99,7 @@ import Testing
         #expect(life.step(at: moment(96)) == .use(record(50, "b"), generation: 2))
     }
 
-    @Test func `an expired token does not come back, and too many updates mint nothing`() {
+    @Test func `an expired token is never used again, and too many updates mint nothing`() {
         var life = life(adopting: record(0, "a"))
         let first = life.refuseAsExpired(generation: 1, at: moment(30))
         #expect(first == .renewing)
@@ -112,7 +112,7 @@ import Testing
         #expect(life.step(at: moment(49)) == .use(record(30, "b"), generation: 2))
     }
 
-    @Test func `without any token that can be shown the next minting is waited for`() {
+    @Test func `without a usable token the next minting is waited for`() {
         var life = life(adopting: record(0))
         life.refuseAsTooMany(generation: 1, at: moment(45))
         #expect(life.step(at: moment(57)) == .use(record(0), generation: 1))
@@ -123,7 +123,7 @@ import Testing
         #expect(life.step(at: moment(47)) == .wait(until: moment(65)))
     }
 
-    @Test func `a wait that a clock ahead began ends when the clock is set back`() {
+    @Test func `a wait that began on a clock ahead ends when the clock is set back`() {
         var life = life(adopting: record(0))
         life.refuseAsTooMany(generation: 1, at: moment(30))
         let yesterday = moment(-24 * 60)
@@ -158,7 +158,7 @@ import Testing
         #expect(privateKey.publicKey.isValidSignature(signature, for: signed))
     }
 
-    @Test func `a token is known by its signature`() throws {
+    @Test func `a token is identified by its signature`() throws {
         let signer = try ProviderTokenSigner(key())
         let token = try signer.sign(issuedAt: Timestamp(seconds: 1_700_000_000))
         #expect(signer.hasSigned(token))
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `a text that is no key says what is expected and not what it was`() throws {
+    @Test func `a malformed key is refused with the expected form, and without its text`() throws {
         let key = try key(pem: "-----BEGIN SECRET-----")
         #expect(throws: ProviderTokenSigner.KeyError()) { try ProviderTokenSigner(key) }
         #expect(!ProviderTokenSigner.KeyError().description.contains("SECRET"))
@@ -206,7 +206,7 @@ import Testing
         trial.judge(row, connection: connection, newest: newest ?? connection)
     }
 
-    @Test func `one refusal is the connection's fault, the same on a fresh one the credential's`() {
+    @Test func `one refusal blames the connection, the same on a fresh one the credential`() {
         var trial = CredentialTrial()
         let reactions = [1, 1, 2, 2].map { judge(&trial, invalid, $0) }
         #expect(
@@ -215,7 +215,7 @@ import Testing
             ])
     }
 
-    @Test func `a connection that stood beside the refused one is no fresh one`() {
+    @Test func `a connection that was open beside the refused one is not fresh`() {
         var trial = CredentialTrial()
         let reactions = [
             judge(&trial, invalid, 1, newest: 2), judge(&trial, invalid, 2),
@@ -225,7 +225,7 @@ import Testing
             reactions == [.retryOnFreshConnection, .retryOnFreshConnection, .pauseContainer])
     }
 
-    @Test func `a credential that is refused again and again rests longer, up to a minute`() {
+    @Test func `a credential that is refused repeatedly pauses longer, up to a minute`() {
         var trial = CredentialTrial()
         var rests: [Duration] = []
         for connection in 1...8 as ClosedRange<UInt64> {
@@ -266,7 +266,7 @@ import Testing
         "", "https://", "http://push.example.com", "push.example.com", "https://a/b",
         "https://user@a", "https://a b", "https://a?b", "https://a\r\nb",
     ])
-    func `anything else is not an endpoint`(text: String) {
+    func `another text is not an endpoint`(text: String) {
         #expect(GatewayEndpoint(text) == nil)
     }
 
@@ -295,7 +295,7 @@ import Testing
 
     /// Guards a test run against a certain libcurl from silently using the one of this machine.
     @Test(.enabled(if: ProcessInfo.processInfo.environment["BELFRY_LIBCURL"] != nil))
-    func `the libcurl in use is the one that the run asks for`() throws {
+    func `the libcurl in use is the requested one`() throws {
         let wanted = try #require(ProcessInfo.processInfo.environment["BELFRY_LIBCURL"])
         #expect(TransportVersion.loaded.curl.hasPrefix(wanted))
     }

@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: [443: "localhost", 2197: "localhost:2197"])
-    func `the authority names a port that is not that of HTTPS`(
+    func `the authority has a port unless it is that of HTTPS`(
         port: Int, authority: String
     ) async throws {
         let proxy = try await TunnelProxy.start()
@@ -116,7 +116,7 @@ import Testing
         try await proxy.stop()
     }
 
-    @Test func `what is a byte too long is not sent`() async throws {
+    @Test func `a push that is one byte too long is not sent`() async throws {
         try await WireTests().run { server, gateway, ends in
             gateway.send([
                 try .sample(

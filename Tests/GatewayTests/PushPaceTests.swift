@@ -54,7 +54,7 @@ private struct ModelGateway {
         return (now, sum / max(1, count / 4))
     }
 
-    @Test func `a gateway that is far away and quick gets as many as it may`() {
+    @Test func `a distant and quick gateway gets as many pushes as allowed`() {
         var pace = PushPace(most: 512)
         var gateway = ModelGateway(underway: .milliseconds(50), each: .microseconds(20))
         run(20_000, &pace, through: &gateway)
@@ -74,7 +74,7 @@ private struct ModelGateway {
         #expect(pace.width >= PushPace.least)
     }
 
-    @Test func `a gateway that has become slower for good gets as many as before`() {
+    @Test func `a gateway that has become slower for good gets as many pushes as before`() {
         var pace = PushPace(most: 512)
         var gateway = ModelGateway(underway: .milliseconds(5), each: .microseconds(5))
         let (moment, _) = run(20_000, &pace, through: &gateway)
@@ -85,7 +85,7 @@ private struct ModelGateway {
     }
 
     @Test(arguments: [1, 3, 16, 100])
-    func `a small bound is kept, and always lets something go`(most: Int) {
+    func `a small bound is kept, and always lets a push go`(most: Int) {
         var pace = PushPace(most: most)
         var gateway = ModelGateway(underway: .milliseconds(1), each: .milliseconds(1))
         for _ in 0..<500 {
@@ -95,7 +95,7 @@ private struct ModelGateway {
         }
     }
 
-    @Test func `what never got to a connection says nothing`() {
+    @Test func `a push that never got a connection does not count`() {
         var pace = PushPace(most: 512)
         for _ in 0..<10_000 {
             pace.begin()

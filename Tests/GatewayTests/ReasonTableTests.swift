@@ -57,7 +57,7 @@ import Testing
         #expect(rows == Set(Self.expected.map { "\($0.0) \($0.1)" }))
     }
 
-    @Test func `whoever must be told is told`() {
+    @Test func `a reason that needs a person is an alarm`() {
         for row in ReasonTable.apns.rows {
             switch row.reaction {
             case .deadLetter, .pauseTopic, .pauseContainer:
@@ -76,7 +76,7 @@ import Testing
         (429, .retry(after: nil, scope: .gateway)), (502, .retry(after: nil, scope: .gateway)),
         (599, .retry(after: nil, scope: .gateway)),
     ])
-    func `an answer that is not in the table goes by its class`(
+    func `an answer that is not in the table is judged by its class`(
         status: Int, reaction: GatewayReaction
     ) {
         let row = ReasonTable.apns.row(status: status, reason: "<html>")
@@ -92,7 +92,7 @@ import Testing
         #expect(page.contains(ReasonTable.apns.markdown))
     }
 
-    @Test func `a reaction carries what the answer says about time`() {
+    @Test func `a reaction has the times of the answer`() {
         let moment = Timestamp(seconds: 1_700_000_000)
         let patience = GatewayReaction.retry(after: nil, scope: .device)
         #expect(
@@ -116,7 +116,7 @@ import Testing
         #expect(body.timestamp == timestamp)
     }
 
-    @Test func `the gateway's body is read`() {
+    @Test func `the gateway's body is parsed`() {
         check(#"{"reason":"BadTopic"}"#, reason: "BadTopic")
         check(
             #"{"reason":"Unregistered","timestamp":1700000000123}"#, reason: "Unregistered",
@@ -131,7 +131,7 @@ import Testing
         check(String(repeating: "x", count: 900), reason: String(repeating: "x", count: 200))
     }
 
-    @Test func `a timestamp of another kind does not spoil the reason`() {
+    @Test func `a malformed timestamp does not spoil the reason`() {
         check(#"{"reason":"Unregistered","timestamp":"now"}"#, reason: "Unregistered")
     }
 }
@@ -144,7 +144,7 @@ import Testing
         #expect(notification.faultForAPNs()?.reason == reason)
     }
 
-    @Test func `what APNs would refuse is found before it is sent`() {
+    @Test func `a push that APNs would refuse is found before it is sent`() {
         check(nil) { _ in }
         check("PayloadEmpty") { $0.payload = [] }
         check(nil) { $0.payload = [UInt8](repeating: 32, count: 4096) }
@@ -160,7 +160,7 @@ import Testing
         check("BadPriority") { $0.pushType = .background }
     }
 
-    @Test func `background pushes go with priority 5 alone`() {
+    @Test func `background pushes are sent with priority 5 only`() {
         let cases: [(Int, String?)] = [(5, nil), (1, "BadPriority"), (10, "BadPriority")]
         for (priority, reason) in cases {
             check(reason) {

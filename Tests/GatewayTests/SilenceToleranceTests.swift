@@ -5,7 +5,8 @@ import Testing
 @Suite struct SilenceToleranceTests {
     private var tolerance = SilenceTolerance(least: .seconds(15), most: .seconds(75))
 
-    @Test mutating func `each connection that is given up doubles it, up to the most`() {
+    @Test
+    mutating func `each connection that is given up doubles the tolerance, up to the maximum`() {
         tolerance.giveUp(after: .seconds(15))
         #expect(tolerance.current == .seconds(30))
         // Giving up another connection after the same time changes nothing.
@@ -16,7 +17,7 @@ import Testing
         #expect(tolerance.current == .seconds(75))
     }
 
-    @Test mutating func `a slow answer keeps twice its time`() {
+    @Test mutating func `a slow answer keeps the tolerance at twice its time`() {
         tolerance.giveUp(after: .seconds(15))
         tolerance.answer(after: .seconds(20))
         #expect(tolerance.current == .seconds(40))
@@ -24,7 +25,7 @@ import Testing
         #expect(tolerance.current == .seconds(75))
     }
 
-    @Test mutating func `a quick answer brings the least back`() {
+    @Test mutating func `a quick answer restores the minimum`() {
         tolerance.giveUp(after: .seconds(15))
         tolerance.answer(after: .milliseconds(50))
         #expect(tolerance.current == .seconds(15))

@@ -14,7 +14,7 @@ import Testing
         MonotonicInstant(nanoseconds: seconds * 1_000_000_000)
     }
 
-    @Test func `a container is held once its pace is used up, until one of its own has ended`() {
+    @Test func `a container is held once its pace is used up, until one of its requests ends`() {
         var shares = StreamShares(most: 1000)
         for _ in 0..<PushPace.first {
             #expect(!shares.holds(one))
@@ -26,7 +26,7 @@ import Testing
         #expect(!shares.holds(one))
     }
 
-    @Test func `what has nothing open is never held, and is forgotten after a minute`() {
+    @Test func `a container without open requests is never held, and forgotten after a minute`() {
         var shares = StreamShares(most: 1)
         shares.begin(one, at: moment(1))
         #expect(shares.holds(one))

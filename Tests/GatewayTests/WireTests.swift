@@ -113,7 +113,7 @@ import Testing
         #expect(parts[2].count == 86, "64 bytes r and s, not DER")
     }
 
-    @Test func `a background push says so and has priority 5`() async throws {
+    @Test func `a background push is marked so and has priority 5`() async throws {
         try await run { server, gateway, ends in
             gateway.send([
                 try .sample(
@@ -143,7 +143,7 @@ import Testing
     ]
 
     @Test(arguments: certificates)
-    func `a client certificate is shown in TLS, and no token`(
+    func `a client certificate is used in TLS, without a token`(
         certificate: GatewayCredential.ClientCertificate
     ) async throws {
         let pem = ClientCertificateSample.pem
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `a certificate that cannot be read is said, and its passphrase is not`()
+    @Test func `an unreadable certificate is reported without its passphrase`()
         async throws
     {
         let certificate = GatewayCredential.ClientCertificate(
@@ -183,7 +183,7 @@ import Testing
 
     // MARK: The way there
 
-    @Test func `a configured proxy is asked for a tunnel, with its password`() async throws {
+    @Test func `a configured proxy is asked for a tunnel with its password`() async throws {
         let proxy = try await TunnelProxy.start()
         try await run {
             $0.proxy = ConcealedText("http://ann:secret@127.0.0.1:\(proxy.port)")
@@ -199,7 +199,7 @@ import Testing
         try await proxy.stop()
     }
 
-    @Test func `an exception of the process's variables does not bypass a configured proxy`()
+    @Test func `the process's proxy exceptions do not bypass a configured proxy`()
         async throws
     {
         await #expect(processExitsWith: .success) {
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    @Test func `a proxy of the process's variables is not used`() async throws {
+    @Test func `the process's proxy variables are not used`() async throws {
         await #expect(processExitsWith: .success) {
             for name in ["https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"] {
                 setenv(name, "http://127.0.0.1:9", 1)
@@ -228,14 +228,14 @@ import Testing
         }
     }
 
-    @Test func `settings tell nobody a proxy's password`() {
+    @Test func `the settings do not show a proxy's password`() {
         var settings = CurlGatewaySettings()
         settings.proxy = ConcealedText("http://ann:secret@proxy.example:3128")
         #expect(!"\(settings)".contains("secret"))
         #expect(!String(reflecting: settings).contains("secret"))
     }
 
-    @Test func `a name with several addresses is reached by one that answers`() async throws {
+    @Test func `a name with several addresses is reached at one that answers`() async throws {
         // `localhost` is ::1 and 127.0.0.1, and the server listens only on the second.
         var port = 0
         try await run {
