@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `a sender that trusts another gateway's authority cannot`() async throws {
+    @Test func `a sender that trusts another gateway's authority cannot connect`() async throws {
         try await SimulatedGateway.run { gateway in
             try await SimulatedGateway.run { other in
                 let sender = try await TestSender.connect(
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `the authority is written where the caller wishes`() async throws {
+    @Test func `the authority is written where the caller wants it`() async throws {
         try await withFolder { folder in
             let file = folder.appendingPathComponent("deep/ca.pem")
             try await SimulatedGateway.run {
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `kept certificates serve again until they are old or of another host`()
+    @Test func `stored certificates are used until they are old or of another host`()
         async throws
     {
         try await withFolder { folder in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a damaged folder is made anew`() async throws {
+    @Test func `a damaged folder is created again`() async throws {
         try await withFolder { folder in
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             try Data("x".utf8).write(to: folder.appendingPathComponent("server-key.pem"))

@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `an abrupt GOAWAY takes back what lies beyond its last stream`() async throws {
+    @Test func `an abrupt GOAWAY takes back the streams after its last one`() async throws {
         let abrupt = GoAway(
             lastStream: .beforeThis, ending: .drain, errorCode: .internalError, reason: nil)
         try await run([ScriptedAnswer(.goAway(abrupt))]) { gateway, sender, slow in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a GOAWAY with an end leaves open streams unanswered`() async throws {
+    @Test func `a GOAWAY with a closed connection leaves open streams unanswered`() async throws {
         let end = GoAway(ending: .close)
         try await run([ScriptedAnswer(.goAway(end))], slowness: .seconds(3600)) {
             gateway, sender, slow in
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(arguments: ConnectionEnd.allCases)
-    func `a connection can end without a word`(end: ConnectionEnd) async throws {
+    func `a connection can end without a GOAWAY`(end: ConnectionEnd) async throws {
         try await run([ScriptedAnswer(.closeConnection(end))], slowness: .seconds(3600)) {
             gateway, sender, slow in
             let last = await sender.send(.numbered(3, token: "bb"))
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `a frozen connection neither reads nor answers, and others live`() async throws {
+    @Test func `a frozen connection neither reads nor answers, and others go on`() async throws {
         try await run([ScriptedAnswer(.freezeConnection)], slowness: .seconds(3600)) {
             gateway, sender, _ in
             sender.begin([.numbered(3, token: "bb")])

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `an expired token wedges its connection`() async throws {
+    @Test func `an expired token blocks its connection`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
             let old = "bearer " + Self.key.token(age: 4000)
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `without keys any well-formed token is believed`() async throws {
+    @Test func `without keys any well-formed token is accepted`() async throws {
         try await SimulatedGateway.run {
             $0.trust = .anyKey
         } _: { gateway in

@@ -158,7 +158,7 @@ struct CheckCase: Sendable, CustomTestStringConvertible {
 }
 
 @Suite(.timeLimit(.minutes(30))) struct DeviceTests {
-    @Test func `what is known of a device decides after the checks`() async throws {
+    @Test func `the state of a device decides after the checks`() async throws {
         let since = Date(timeIntervalSince1970: 1_700_000_000.5)
         let standings: [(DeviceStanding, String)] = [
             (.registered(topics: nil), "200"),
@@ -179,7 +179,7 @@ struct CheckCase: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `an unregistered token is told with its moment in milliseconds`() async throws {
+    @Test func `an unregistered token is reported with its moment in milliseconds`() async throws {
         let since = Date(timeIntervalSince1970: 1_700_000_000.5)
         try await SimulatedGateway.run {
             $0.devices = [TestPush.token: .unregistered(since: since)]

@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(30))) struct RecordTests {
-    @Test func `a push is recorded as it came, with what became of it`() async throws {
+    @Test func `a push is recorded as it came, with its outcome`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
             let outcome = await sender.send(.numbered(1))
@@ -114,7 +114,8 @@ import Testing
         }
     }
 
-    @Test func `a body beyond every window arrives, and is recorded up to 64 kB`() async throws {
+    @Test func `a body larger than every window arrives, and is recorded up to 64 kB`() async throws
+    {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
             for number in 1...3 {

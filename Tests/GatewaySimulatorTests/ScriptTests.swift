@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `a refusal can ask for patience`() async throws {
+    @Test func `a refusal can ask the sender to wait`() async throws {
         let refusal = GatewayRefusal(status: 429, reason: "TooManyRequests", retryAfter: 7)
         try await SimulatedGateway.run {
             $0.script = .all(ScriptedAnswer(.refuse(refusal)))
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `a step can say itself whether the push was taken on`() async throws {
+    @Test func `a step can say whether the push counts as accepted`() async throws {
         let script = AnswerScript.all(
             ScriptedAnswer(.resetStream(.cancelled), times: 1, accounting: .notAccepted),
             ScriptedAnswer(.silence, times: 1, accounting: .accepted))
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `another script can be played at any time`() async throws {
+    @Test func `another script can be set at any time`() async throws {
         try await SimulatedGateway.run { gateway in
             let sender = try await TestSender.connect(to: gateway)
             let before = await sender.send(.numbered(1))

@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: OverLimitPolicy.allCases)
-    func `streams before the limit is known have their own policy`(
+    func `streams before the limit is known follow their own policy`(
         policy: OverLimitPolicy
     ) async throws {
         try await SimulatedGateway.run {
