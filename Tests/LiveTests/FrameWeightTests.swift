@@ -10,7 +10,7 @@ import Testing
     private static let alice: UserID = Fixtures.identifier("alice")
     private static let bob: UserID = Fixtures.identifier("bob")
 
-    @Test func `who was written much of a change has no room, and others have`() {
+    @Test func `a user with many bytes written of a change has no room, and others have`() {
         var weight = FrameWeight()
         let most = Self.told.bytes
         weight.add(Self.told, for: Self.alice)
@@ -25,7 +25,7 @@ import Testing
         #expect(hasBob && !hasBobAtLast)
     }
 
-    @Test func `the next change begins with room for all`() {
+    @Test func `the next change has room for all users again`() {
         var weight = FrameWeight()
         for _ in 0..<3 { weight.add(Self.told, for: Self.alice) }
         let hasRoom = weight.hasRoom(for: Self.alice, most: 1)
@@ -34,7 +34,7 @@ import Testing
         #expect(!hasRoom && hasRoomAfter)
     }
 
-    @Test func `what is written of one request is sent in pieces where it is too much`() {
+    @Test func `the frames of a large request are sent in pieces`() {
         var weight = FrameWeight()
         var count = 0
         while !weight.isOverfull, count < 1_000_000 {
@@ -53,7 +53,7 @@ import Testing
         #expect(weight.isOverfull)
     }
 
-    @Test func `a frame weighs what its forms do`() {
+    @Test func `a frame weighs as much as its forms together`() {
         var told = Self.told
         told.entered = LiveFrame(["type": "entered"])
         told.left = LiveFrame(["type": "left"])

@@ -8,7 +8,7 @@ import Testing
 /// The content of a frame, and the readers to whom it may go.
 @Suite struct FrameWriterTests {
     @Test(arguments: [true, false])
-    func `who could not read a record is not told which of its fields changed`(
+    func `a reader who could not read a record is not told which fields changed`(
         couldRead: Bool
     ) throws {
         var change = Fixtures.change(.update, "r", fields: ["price": .integer(5)])

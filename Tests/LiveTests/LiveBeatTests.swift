@@ -19,7 +19,7 @@ import Testing
         func room() async {}
     }
 
-    @Test func `who stands at one place is told together, in pieces`() async throws {
+    @Test func `clients at the same position are told together, in pieces`() async throws {
         let scenario = try await LiveScenario()
         let (many, one) = (CountingHub(), CountingHub())
         try await scenario.withEngine { engine in

@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a long list of readers is looked up as it would be gone through`() {
+    @Test func `a look-up in a long list of readers agrees with a search`() {
         let many = (0..<20).map { "user\($0)" } + ["zo\u{e9}"]
         let cases: [(readers: [String]?, before: [String]?)] = [
             (many, nil), (many, ["alice"]), (nil, many), (many + ["world"], many), ([], many),
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `what everybody may read is told to all at once`() {
+    @Test func `a change that everybody may read is told to all at once`() {
         var told = LiveGroupFrame(1, LiveFrame(["type": "items"]))
         told.narrow(to: ["bob", "world"], before: nil)
         #expect(told.isForAll)
@@ -76,7 +76,8 @@ import Testing
     ]
 
     @Test(
-        "who was away for too much begins anew, and is shown everything", arguments: bounds.indices)
+        "a client that missed too much begins anew, and is shown everything",
+        arguments: bounds.indices)
     func tooFar(bound: Int) async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -96,7 +97,7 @@ import Testing
         }
     }
 
-    @Test("whoever needs most of what is told goes without, and the others do not")
+    @Test("the user who needs most of what is told begins anew, and others go on")
     func sharesTelling() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -122,7 +123,7 @@ import Testing
     }
 
     @Test(
-        "of one change no user is told in more forms than there is room for",
+        "one change is told to a user in a bounded number of forms",
         arguments: [
             LiveQuery.Kind.changes, .result,
         ])
@@ -166,7 +167,7 @@ import Testing
         }
     }
 
-    @Test("of what is coalesced no user is told in more forms than there is room for")
+    @Test("coalesced changes are told to a user in a bounded number of forms")
     func sharesCoalescing() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -197,7 +198,7 @@ import Testing
         }
     }
 
-    @Test("who comes back to many forms of what the log holds once has no more of it written")
+    @Test("a returning client with too many forms begins anew, and others go on")
     func boundsForms() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -229,7 +230,7 @@ import Testing
         }
     }
 
-    @Test("who is told much in several turns is told each change once")
+    @Test("a client that is told much in several turns gets each change once")
     func tellsInTurns() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -259,7 +260,7 @@ import Testing
         }
     }
 
-    @Test("who goes while the log is read for it leaves nothing behind")
+    @Test("a client that leaves while the log is read for it leaves nothing behind")
     func goesWhileResuming() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -283,7 +284,7 @@ import Testing
         }
     }
 
-    @Test("after a change of the schema nobody stands in what was shown under the one before")
+    @Test("after a schema change no client stays in results of the old schema")
     func forgetsBySchema() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -307,7 +308,7 @@ import Testing
         }
     }
 
-    @Test("what ended before that was heard is declared again with its set")
+    @Test("a query that ended without the client's knowledge is declared again")
     func declaresUnheardEnds() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -338,7 +339,7 @@ import Testing
         }
     }
 
-    @Test("a set that was declared under one schema is not declared again under another")
+    @Test("a set declared under one schema is refused under another")
     func forgetsSetsBySchema() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -360,7 +361,7 @@ import Testing
         }
     }
 
-    @Test("a query that ends with its first change leaves its client's other one where it is")
+    @Test("a once query that ends does not affect the client's other query")
     func endsOneOfTwo() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(0...0, scenario)
@@ -378,7 +379,7 @@ import Testing
         }
     }
 
-    @Test("where conditions take too much of a change, it is asked again for the others")
+    @Test("a change is judged again without conditions that take too many steps")
     func asksAgain() async throws {
         let scenario = try await LiveScenario()
         let modest = ModelClient.of(1, "alice")
@@ -396,7 +397,7 @@ import Testing
         }
     }
 
-    @Test("a query that ends with one change is told no other, and divides nobody's request")
+    @Test("a once query gets one change, and no request is divided for it")
     func dividesNothing() async throws {
         let scenario = try await LiveScenario()
         var once = LiveScenario.query(.changes, owner: "bob")
@@ -423,7 +424,7 @@ import Testing
         }
     }
 
-    @Test("nor does one that coalesces: it is told the first change, and others of it the last")
+    @Test("a coalescing query divides no request, and gets the last change")
     func dividesNothingTogether() async throws {
         let scenario = try await LiveScenario()
         var last = LiveScenario.query(.changes, owner: "carol")

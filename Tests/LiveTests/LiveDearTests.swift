@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "a record that is too dear for one result is a member of the others read with it",
+        "a record too dear for one result is in the others that are read with it",
         arguments: [1, 1000])
     func reads(manyWaiting: Int) async throws {
         let scenario = try await LiveScenario()
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test("a result that is too dear ends also where the store begins the reading anew")
+    @Test("a dear result ends even if the store repeats the reading")
     func readsAnew() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("results that wait are read by the index of all where they are most of them")
+    @Test("many waiting results are read by the index of all results")
     func readsByAll() async throws {
         let scenario = try await LiveScenario()
         for (name, price) in [("low", 1), ("middle", 5), ("high", 9)] as [(String, Int64)] {
@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(
-        "texts that take long to be read keep no other container waiting",
+        "texts that take long to read do not delay other containers",
         arguments: [false, true])
     func readsNoLongTexts(isAlone: Bool) async throws {
         let scenario = try await LiveScenario()
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func `half of the time is any container's, and what it took beyond is paid by waiting`() {
+    @Test func `a container may use half of the time, and waits for what it used beyond`() {
         var share = JudgingShare()
         share.note(.seconds(1), at: .seconds(1))
         #expect(share.owed(at: .seconds(1)) == .seconds(1))
@@ -159,7 +159,7 @@ import Testing
         #expect(share.owed(at: .seconds(620)) == .zero)
     }
 
-    @Test func `a record that changes often while all are read has nobody read them anew`() {
+    @Test func `a record that changes often does not restart the reading`() {
         var loading = LiveContainer.Loading(groups: [])
         let often = RecordID(recordName: Fixtures.identifier("often"))
         for position: UInt64 in 1...9 {
@@ -174,7 +174,7 @@ import Testing
         #expect(loading.aside[often]?.position == LogPosition(9))
     }
 
-    @Test("who comes back is told a change that was too dear for a query beside")
+    @Test("a returning client gets a change that was too dear for another query")
     func resumes() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "first", ["price": .integer(1)])])
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test("nobody else's queries end for what many of one user take of a change, or of a record")
+    @Test("a user's many dear conditions do not end the queries of others")
     func endsThoseOfOne() async throws {
         let scenario = try await LiveScenario()
         let greedy = ModelClient.of(2, "bob")
@@ -239,7 +239,7 @@ import Testing
         #expect(state.changes["one"]?.count == 3 && state.changes["some"]?.count == 3)
     }
 
-    @Test("nobody else's result ends for what many of one user take of a record that is read")
+    @Test("a user's many dear conditions do not end the results that are read for others")
     func readsBesideMany() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "heavy", Self.heavy)])
@@ -264,7 +264,7 @@ import Testing
         #expect(state.shown["some"]?.keys.sorted() == ["heavy"])
     }
 
-    @Test("who cannot be asked about a change for what others ask is told that it ends")
+    @Test("a query that cannot be judged for the cost of others ends")
     func endsUnasked() async throws {
         let scenario = try await LiveScenario()
         let modest = ModelClient.of(1)

@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test("what a client sees is what the store has, at every stop", arguments: 0..<12)
+    @Test("a client sees what the store has, at every stop", arguments: 0..<12)
     func followsTheStore(seed: Int) async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(
-        "who comes back goes on where it was, also at an engine that knows nothing of it",
+        "a returning client resumes, even on an engine that does not know it",
         arguments: 0..<12)
     func resumes(seed: Int) async throws {
         let scenario = try await LiveScenario()
@@ -120,7 +120,7 @@ import Testing
         #expect(changes == Array(Set(changes)).sorted(), "each change once, in order")
     }
 
-    @Test("what retention takes leaves results, also of who was away", arguments: [false, true])
+    @Test("pruned records leave results, even while the client is away", arguments: [false, true])
     func forgets(isAway: Bool) async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
@@ -169,7 +169,7 @@ import Testing
         #expect(state.changes["changes"] ?? [] == [])
     }
 
-    @Test("an `at` never divides the changes of a request, however many there are")
+    @Test("an `at` never divides the changes of a request")
     func keepsRequestsWhole() async throws {
         let scenario = try await LiveScenario()
         let sizes = [1, 300, 2, 255, 1, 900, 3]
@@ -206,7 +206,7 @@ import Testing
         #expect(Set(told).isSubset(of: Set(ends)), "\(told) of \(ends.sorted())")
     }
 
-    @Test("of what is read together a query tells one change, or the last of each record")
+    @Test("a query gets the first of the changes read together, or the last of each record")
     func tellsOneOfMany() async throws {
         let scenario = try await LiveScenario()
         var once = LiveScenario.query(.changes, where: "price < 5")
@@ -240,7 +240,7 @@ import Testing
         #expect((2...3).contains(changes["steady"]?.count ?? 0))
     }
 
-    @Test("an update that touches no field that is asked for is not told, but to who asks for all")
+    @Test("an update of other fields is told only to queries of all fields")
     func tellsWhatIsAskedFor() async throws {
         let scenario = try await LiveScenario()
         var narrow = LiveScenario.query(.changes)
@@ -290,7 +290,7 @@ import Testing
         #expect(narrow.shows(change), "to whoever may read it only now it is new")
     }
 
-    @Test("a large set says how much of it has been told")
+    @Test("a large set reports how much of it was told")
     func saysHowFarItIs() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
@@ -309,7 +309,7 @@ import Testing
         }
     }
 
-    @Test("each change that fits is told once, whoever was away")
+    @Test("each change that fits is told once, whether or not the client was away")
     func tellsEachChangeOnce() async throws {
         let scenario = try await LiveScenario()
         let query = ["c": LiveScenario.query(.changes, where: "price < 5")]
@@ -336,7 +336,7 @@ import Testing
         }
     }
 
-    @Test("nobody is shown, or told of, what they may not read")
+    @Test("a reader is shown and told only records that it may read")
     func keepsSecrets() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([
@@ -382,7 +382,7 @@ import Testing
         }
     }
 
-    @Test("a result that grows beyond its bound ends, and says so; the others go on")
+    @Test("a result that exceeds its bound ends, and others go on")
     func bounds() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "a", ["price": .integer(9)])])
@@ -409,7 +409,7 @@ import Testing
         }
     }
 
-    @Test("what is counted of results is what their members take, whatever comes and goes")
+    @Test("the memory counted for results is that of their members")
     func countsMemory() async throws {
         let scenario = try await LiveScenario()
         var bounded = LiveScenario.query(.result, order: [LiveSortKey("price")], limit: .first(2))

@@ -88,7 +88,7 @@ import Testing
     }
 
     /// A call that waits would keep its listener, and thereby the relay, from ending.
-    @Test func `who waits for a log that cannot be read goes, or hears of the relay's end`()
+    @Test func `a wait for an unreadable log ends with its client or the relay`()
         async throws
     {
         let scenario = try await LiveScenario()
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test("who comes back begins anew also where the log is pruned while it is read for them")
+    @Test("a returning client begins anew if the log is pruned while it is read")
     func beginsAnewBehindGap() async throws {
         let scenario = try await LiveScenario()
         let log = ShrinkingLog(scenario.store)
@@ -132,7 +132,7 @@ import Testing
         #expect(state.gaps["all"]?.count == 1)
     }
 
-    @Test("a query ends where the log was pruned to behind what it has been told")
+    @Test("a query ends if the log was pruned beyond what it was told")
     func endsBeforeGap() async throws {
         let scenario = try await LiveScenario()
         let log = ShrinkingLog(scenario.store)
@@ -157,7 +157,7 @@ import Testing
         #expect(state.changes["all"]?.last == Int64(clamping: head.rawValue))
     }
 
-    @Test("nobody goes on behind a change that cannot be read", arguments: [false, true])
+    @Test("a query does not go on beyond a change that cannot be read", arguments: [false, true])
     func beginsAnewBehindDamage(isAway: Bool) async throws {
         let scenario = try await LiveScenario()
         let log = DamagedLog(scenario.store)
@@ -179,7 +179,7 @@ import Testing
         #expect(state.gaps["all"]?.count == 1)
     }
 
-    @Test("who was away while a change came that cannot be read begins anew")
+    @Test("a client begins anew if an unreadable change came while it was away")
     func beginsAnewBehindDamagedText() async throws {
         let scenario = try await LiveScenario()
         let start = try await scenario.store.head()
@@ -230,7 +230,7 @@ import Testing
         return reading
     }
 
-    @Test("what is read for many containers at once leaves out those with most of it, but one")
+    @Test("reading for many containers postpones the largest ones, but never all")
     func postpones() async throws {
         var reading = try await Self.reading(postponed: [:])
         let bytes = (1...3).map { reading.past[Self.container($0)]?.bytes ?? 0 }
@@ -244,7 +244,7 @@ import Testing
         #expect(reading.postponed == [Self.container(2): 1, Self.container(3): 1])
     }
 
-    @Test("the largest is not left out for ever where others come back all the time")
+    @Test("the largest container is not postponed forever")
     func postponesByTurns() async throws {
         var postponed: [ContainerKey: Int] = [:]
         var told: [ContainerKey] = []
@@ -258,7 +258,7 @@ import Testing
         #expect(Set(told.suffix(3)) == Set((1...3).map { Self.container($0) }))
     }
 
-    @Test("who comes back beside many other containers is told each change once")
+    @Test("a client returning beside many other containers gets each change once")
     func comesBackBesideMany() async throws {
         let scenario = try await LiveScenario()
         let places = (0..<6).map { number in

@@ -5,7 +5,7 @@ import Testing
 @testable import Live
 
 @Suite struct LiveQueryTests {
-    @Test func `a field travels that is asked for, and each part of it`() {
+    @Test func `a desired field is sent, and so is each part of it`() {
         var query = LiveQuery(.changes, Fixtures.subscription("q"), form: LiveForm())
         #expect(query.travels("anything"))
         query.desiredKeys = ["a", "a.b.c", "price", "title"]
@@ -21,7 +21,7 @@ import Testing
 
     /// Otherwise the first client to declare changes of the other type would have everybody told
     /// of those.
-    @Test func `the name of a type ends where it ends`() {
+    @Test func `a type's name cannot run into the condition`() {
         func identity(_ type: String, where condition: String) -> String {
             let subscription = Fixtures.subscription("q", on: type, where: condition)
             return LiveQuery(.changes, subscription, form: LiveForm()).identity(of: nil)
@@ -40,7 +40,7 @@ import Testing
     }
 
     /// In Swift's order, a Hangul text may be equal to its prefix or before it.
-    @Test func `a field travels whatever letters its name has`() {
+    @Test func `a desired field is sent whatever letters its name has`() {
         var query = LiveQuery(.changes, Fixtures.subscription("q"), form: LiveForm())
         query.desiredKeys = ["e", "é", "가", "가x", "가가", "값", "값값"]
         for key in [

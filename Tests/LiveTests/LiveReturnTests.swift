@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "who comes back is told why records came and went as who stayed",
+        "a returning client gets the same reasons as one that stayed",
         arguments: [false, true])
     func tellsWhy(isOrdered: Bool) async throws {
         let scenario = try await LiveScenario()
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "who may read a record by a change of its readers alone, or may no more, is told so",
+        "a client is told when only the readers of a record change",
         arguments: [false, true])
     func tellsOfReaders(isAway: Bool) async throws {
         let scenario = try await LiveScenario()
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test("what may be read now stands among what is new, in the order of the result")
+    @Test("newly readable records are told in the order of the result")
     func tellsInOrder() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "first", Self.price(1))])
@@ -169,7 +169,7 @@ import Testing
     }
 
     /// A repeated snapshot does this to each row.
-    @Test("who comes back is told of a record that its database has created once more")
+    @Test("a returning client is told of a record that was created once more")
     func tellsOfSecondCreation() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "first")])
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test("a result that coalesces says what was created and deleted")
+    @Test("a coalescing result says what was created and deleted")
     func tellsWhyTogether() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([
@@ -220,7 +220,7 @@ import Testing
         #expect(listener.takeReasons() == ["gone deleted", "low entered", "new created"])
     }
 
-    @Test("of two queries that show the same each change is told once")
+    @Test("two equal queries of one client get each change once")
     func tellsOnce() async throws {
         let scenario = try await LiveScenario()
         let queries = [
@@ -246,7 +246,7 @@ import Testing
         #expect(listener.takeReasons() == ["a created", "b created", "c created"])
     }
 
-    @Test("who comes back after its type was forgotten, and kept again, begins anew")
+    @Test("a returning client begins anew if its type was forgotten meanwhile")
     func beginsAnewWithType() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "old")])
@@ -272,7 +272,7 @@ import Testing
         #expect(state.changes["new"]?.count == 1)
     }
 
-    @Test("who comes back to a window of all from one of their own begins anew")
+    @Test("a client's own window begins anew when it becomes one of all")
     func beginsAnewWithoutReaders() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([
@@ -303,7 +303,7 @@ import Testing
         #expect(state.resets == ["readers"])
     }
 
-    @Test("that queries begin anew is said in one line, whatever made them")
+    @Test("queries that begin anew are logged in one line")
     func saysThatTheyBeginAnew() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "one", Self.price(1))])
@@ -343,7 +343,7 @@ import Testing
         #expect(log.lines.last == "live queries start over: 2 foreign")
     }
 
-    @Test("a query of one change that comes back is told one, and ends")
+    @Test("a returning once query gets one change, and ends")
     func endsWithOne() async throws {
         let scenario = try await LiveScenario()
         var query = LiveScenario.query(.changes)

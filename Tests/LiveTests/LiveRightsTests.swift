@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("what each sees is what they may read of what fits, at every stop", arguments: 0..<16)
+    @Test("a client sees the fitting records that it may read, at every stop", arguments: 0..<16)
     func showsEachTheirOwn(seed: Int) async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.forceReplace, "r0", ["price": .integer(1)])])
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(
-        "a record that its source creates goes from whoever had made it",
+        "a record that its source creates again leaves its former creator's results",
         arguments: [false, true], ["all", "sorted"])
     func goesWithItsCreator(isAway: Bool, id: String) async throws {
         let scenario = try await LiveScenario()
@@ -169,7 +169,7 @@ import Testing
         #expect(resets == [])
     }
 
-    @Test("a change from before a type was closed is told to whom it may be told now")
+    @Test("a change from before a type was closed goes only to its readers of now")
     func tellsByTheGrantsOfNow() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "r0", ["price": .integer(1)])])
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test("who gave a record another name before its type was closed is not told as who made it")
+    @Test("a user who renamed a record is not told of it as its creator")
     func tellsNobodyOfTheirMove() async throws {
         let scenario = try await LiveScenario()
         // From here on records of the type are kept.
@@ -236,7 +236,7 @@ import Testing
     }
 
     /// Parse names everybody in nearly all objects, and Appwrite in many documents.
-    @Test("a record that names everybody among its readers makes no result anybody's own")
+    @Test("a record with everybody among its readers makes no result an own one")
     func namesEverybody() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([Self.forAll("a", 3)])
@@ -265,7 +265,7 @@ import Testing
         }
     }
 
-    @Test("what is somebody's own counts as theirs, whoever asked for the same first")
+    @Test("an own result counts for its reader, whoever asked for the same first")
     func belongsToWhoLooks() async throws {
         let scenario = try await LiveScenario()
         let first = Self.queries.filter { $0.key == "first" }

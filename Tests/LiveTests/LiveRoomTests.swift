@@ -45,7 +45,7 @@ import Testing
 
     // MARK: Shares
 
-    @Test func `the largest result goes of whoever has most`() {
+    @Test func `the user with the most loses its largest result`() {
         var shares = ResultShares()
         shares.add(1, 10, for: [Self.reader("alice")])
         shares.add(2, 8, for: [Self.reader("bob")])
@@ -55,7 +55,7 @@ import Testing
         #expect(taken == [3, 1, 2])
     }
 
-    @Test func `a result that many see is little of each of them`() {
+    @Test func `a shared result counts in parts for each of its readers`() {
         var shares = ResultShares()
         shares.add(1, 30, for: [Self.reader("alice"), Self.reader("bob"), Self.reader("carol")])
         shares.add(2, 15, for: [Self.reader("dave")])
@@ -64,7 +64,7 @@ import Testing
         #expect(taken == [2, 1, 3])
     }
 
-    @Test func `nobody goes for the sake of whoever has half as much`() {
+    @Test func `no result ends for a user who has at least half as much`() {
         var shares = ResultShares()
         shares.add(1, 10, for: [Self.reader("alice")])
         shares.add(2, 5, for: [Self.reader("bob")])
@@ -75,7 +75,7 @@ import Testing
         #expect(forCarol == 1)
     }
 
-    @Test func `a result that several see goes for nobody who has more besides`() {
+    @Test func `a shared result does not end for a reader who has more`() {
         var shares = ResultShares()
         shares.add(1, 10, for: [Self.reader("alice"), Self.reader("bob")])
         shares.add(2, 9, for: [Self.reader("bob")])
@@ -90,7 +90,7 @@ import Testing
         #expect(last == [1, 3])
     }
 
-    @Test func `what comes later counts, and what has gone does not`() {
+    @Test func `later additions count, and removed results do not`() {
         var shares = ResultShares()
         shares.add(1, 10, for: [Self.reader("alice")])
         shares.add(1, 10, for: [Self.reader("alice")])
@@ -115,7 +115,7 @@ import Testing
 
     // MARK: In the engine
 
-    @Test("who asks for little is shown it where another one has taken all room")
+    @Test("a modest user is shown its result although another one took all room")
     func newcomer() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test("a result that grows by a record goes on where another one has taken all room")
+    @Test("a result may grow by a record although another user took all room")
     func growing() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...2, scenario)
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("a result that others see too does not go for what one of them has besides")
+    @Test("a shared result does not end for the other results of one reader")
     func sharing() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...2, scenario)
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test("who asks for little in one container is shown it where two others are as full")
+    @Test("a modest user is shown its result beside two full containers")
     func severalContainers() async throws {
         let scenario = try await LiveScenario()
         let full = ["First", "Second"].map { name in
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test("what is read for one user has bounds before it is read to its end")
+    @Test("the results read for one user are bounded before they are complete")
     func reading() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test("a result of more records than there may be ends while it is read")
+    @Test("a result with too many records ends while it is read")
     func tooMany() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)
@@ -263,7 +263,7 @@ import Testing
         }
     }
 
-    @Test("what comes while a table is read that cannot be is answered, too")
+    @Test("a client that comes while an unreadable table is read is answered too")
     func comesMeanwhile() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)
@@ -285,7 +285,7 @@ import Testing
         }
     }
 
-    @Test("the different queries of one user have bounds, whatever they show")
+    @Test("the different queries of one user are bounded, whatever they show")
     func boundsQueries() async throws {
         let scenario = try await LiveScenario()
         let size = LiveScenario.query(.result, where: "price < 100").ownBytes
@@ -314,7 +314,7 @@ import Testing
         }
     }
 
-    @Test("what a condition takes in memory counts wherever it is filed")
+    @Test("a condition's memory counts for each index that holds it")
     func countsConditions() async throws {
         let scenario = try await LiveScenario()
         var (result, changes) = (
@@ -341,7 +341,7 @@ import Testing
         }
     }
 
-    @Test("who has gone does not pay for what others go on to see")
+    @Test("a user who has left does not pay for what others still see")
     func paysForNobody() async throws {
         let scenario = try await LiveScenario()
         let size = LiveScenario.query(.result, where: "price < 100").ownBytes
@@ -364,7 +364,7 @@ import Testing
         }
     }
 
-    @Test("who leaves again before being told what happened is looked for no more")
+    @Test("a client that leaves at once is not waited for")
     func forgetsWhoLeft() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...2, scenario)
@@ -382,7 +382,7 @@ import Testing
         }
     }
 
-    @Test("of a table that was read for nobody who is there still nothing is kept")
+    @Test("a table read for clients that have left is not kept")
     func forgetsTables() async throws {
         let scenario = try await LiveScenario()
         try await Self.add(1...4, scenario)

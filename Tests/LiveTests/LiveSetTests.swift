@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test("a fence waits for what is read, and a set that was not told whole is superseded")
+    @Test("a fence waits for readings, and an unfinished set is superseded")
     func waits() async throws {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("what has been told of a set is a part of all of it, in whatever order its queries begin")
+    @Test("the reported part of a set counts queries in any order")
     func tellsParts() async throws {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test("of two gets of one name the second is refused while the first waits")
+    @Test("a second get of the same name is refused while the first waits")
     func refusesSecondGet() async throws {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("what is got holds what was durable when it was asked for")
+    @Test("a get contains what was durable when it was requested")
     func getsWhatIsThere() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "early")])
@@ -180,7 +180,7 @@ import Testing
         #expect(hub.names == ["early", "late"])
     }
 
-    @Test("what is got once begins nothing anew where a record names readers")
+    @Test("a get does not begin anew because of a record's readers")
     func getsAmongReaders() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test("who cannot go on is told the whole result, whatever it asked to be told first")
+    @Test("a client that cannot resume is told the whole result")
     func beginsAnew() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "r1", ["price": .integer(1)])])
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test("what a query says is kept once for all who ask for it, whatever they are told first")
+    @Test("a query is kept once for all clients, whatever they are told first")
     func keepsQueriesOnce() async throws {
         let scenario = try await LiveScenario()
         var asked = LiveScenario.query(.result, owner: "bob")
@@ -237,7 +237,7 @@ import Testing
         }
     }
 
-    @Test("two queries are the same whatever their condition was written in")
+    @Test("queries are equal whatever form their condition was written in")
     func comparesConditions() {
         let query = LiveScenario.query(.changes, where: "price < 5")
         func asked(_ change: (inout SubscriptionQuery) -> Void) -> LiveQuery {
@@ -255,7 +255,7 @@ import Testing
         #expect(!query.shows(theSameAs: other))
     }
 
-    @Test("fences that wait are bounded")
+    @Test("waiting fences are bounded")
     func bounds() async throws {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
@@ -271,7 +271,7 @@ import Testing
         }
     }
 
-    @Test("who comes back is told what went before what came, also where rights decide")
+    @Test("removals are told before additions, also if readers decide")
     func ordersWhatIsReadable() {
         func record(_ name: String, _ readers: [String]?) -> LiveRecord {
             let stamp = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)

@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test(
-        "who falls behind now and then is shown what is there, and told each change once",
+        "a client that falls behind now and then gets each change once",
         arguments: 0..<12)
     func catchesUp(seed: Int) async throws {
         let scenario = try await LiveScenario()

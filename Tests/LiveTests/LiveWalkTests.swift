@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("what was begun while a client fell behind is caught up with from where it was begun")
+    @Test("a query begun while its client was behind catches up from its own beginning")
     func catchesUpWithWhatBegan() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "r0")])
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test("a query of one change that catches up is not ended by one that it is not told")
+    @Test("a once query that catches up is not ended by a change that does not fit")
     func endsWithWhatIsTold() async throws {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test("a query of one change is told it also where the client fell behind before")
+    @Test("a once query gets its change even if its client was behind")
     func catchesUpWithOne() async throws {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
@@ -149,7 +149,8 @@ import Testing
         }
     }
 
-    @Test func `who fell behind is seen to lag until it has caught up`() async throws {
+    @Test func `a client that fell behind is shown as lagging until it has caught up`() async throws
+    {
         let scenario = try await LiveScenario()
         let client = ModelClient(1, as: .user(Fixtures.identifier("alice")))
         try await scenario.withEngine { engine in
@@ -174,7 +175,7 @@ import Testing
         }
     }
 
-    @Test("a fence waits for what a client was not sent because it fell behind")
+    @Test("a fence waits for frames that were held back because the client fell behind")
     func fencesBehind() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "first")])
@@ -248,7 +249,7 @@ import Testing
         }
     }
 
-    @Test("nobody begins anew because somebody else was away for longer than the log is kept")
+    @Test("a client resumes although another one was away for too long")
     func goesOnBesideWhoCannot() async throws {
         let scenario = try await LiveScenario()
         let log = PrunedLog(scenario.store)
@@ -287,7 +288,7 @@ import Testing
         #expect(state.resets == [] && state.changes["new"]?.count == 2)
     }
 
-    @Test("a result that is asked for before the log is followed misses nothing of what happens")
+    @Test("a result requested before the log is followed misses no change")
     func waitsUntilItFollows() async throws {
         let scenario = try await LiveScenario()
         try await scenario.modify([LiveScenario.edit(.create, "early")])
@@ -307,7 +308,7 @@ import Testing
         following.cancel()
     }
 
-    @Test("what a relay still says that is no more is not heard")
+    @Test("frames of a former connection are ignored")
     func hearsTheLiving() {
         let client = ModelClient(1, as: .server)
         let former = client.connection()

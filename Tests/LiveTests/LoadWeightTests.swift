@@ -17,7 +17,7 @@ import Testing
             readers: nil)
     }()
 
-    @Test func `those are taken for which something was found since the last time`() {
+    @Test func `only results that have grown since the last look are returned`() {
         var weight = LoadWeight()
         weight.add(Self.record, to: [1, 2])
         let first = weight.takeGrown()
@@ -32,7 +32,7 @@ import Testing
         #expect(weight.bytes == 4 * Self.record.bytes)
     }
 
-    @Test func `what is forgotten counts no more`() {
+    @Test func `a forgotten result counts no more`() {
         var weight = LoadWeight()
         weight.add(Self.record, to: [1, 2])
         weight.forget(1)

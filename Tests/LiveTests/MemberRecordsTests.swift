@@ -33,7 +33,7 @@ import Testing
         #expect(records[LiveRecord(namedBy: change)] == nil)
     }
 
-    @Test func `a record as it is now takes the place of what it was`() {
+    @Test func `the current record replaces its former version`() {
         var records = MemberRecords()
         records.add(7, to: Self.record("r", at: 1))
         let later = Self.record("r", at: 2)
@@ -47,7 +47,7 @@ import Testing
         #expect(records[later] == nil && records.count == 0)
     }
 
-    @Test func `it is forgotten with the last result that it is a member of`() {
+    @Test func `a record is forgotten with the last result that contains it`() {
         var records = MemberRecords()
         let record = Self.record("r")
         for group in [5, 2, 9] as [UInt32] { records.add(group, to: record) }
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// Names in two spellings of one letter are two records.
-    @Test func `names are bytes`() {
+    @Test func `names are compared by bytes`() {
         var records = MemberRecords()
         records.add(1, to: Self.record("zo\u{EB}"))
         records.add(2, to: Self.record("zoe\u{308}"))

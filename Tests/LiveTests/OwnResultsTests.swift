@@ -22,7 +22,7 @@ import Testing
             number, query, identity: query.identity(of: reader), grant: .creator, reader: reader)
     }
 
-    @Test func `one is found for all who declared the same`() {
+    @Test func `one filed result finds all equal ones`() {
         var own = OwnResults()
         let groups = [
             Self.group(1, of: Self.user("alice")), Self.group(2, of: Self.user("bob")),
@@ -47,7 +47,7 @@ import Testing
         #expect(own.results([1], readableBy: ["zoe\u{301}"]) == [2])
     }
 
-    @Test func `when the one that is found goes another one is, until all have gone`() {
+    @Test func `another result is filed when the filed one is removed`() {
         var own = OwnResults()
         let names = ["alice", "bob", "carol"]
         let groups = names.enumerated().map { index, name in
@@ -87,7 +87,7 @@ import Testing
         client.state.withLock { $0.shown["own"]?.keys.sorted() ?? [] }
     }
 
-    @Test("each user is shown the own records, also once whose result was found for all has gone")
+    @Test("users see their own records, also after the filed result was removed")
     func ownRecords() async throws {
         let scenario = try await LiveScenario()
         let names = ["alice", "bob", "carol"]

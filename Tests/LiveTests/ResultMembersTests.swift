@@ -216,7 +216,9 @@ import Testing
         if client.isOrdered { #expect(client.order == oracle.map(\.id)) }
     }
 
-    @Test("items make of a client's result what judging all would", arguments: 0..<worlds)
+    @Test(
+        "a client that applies the items shows what judging all records gives",
+        arguments: 0..<worlds)
     func followsTheOracle(seed: Int) {
         var world = World(seed: UInt64(seed))
         var members = ResultMembers(world.query)
@@ -227,7 +229,7 @@ import Testing
         }
     }
 
-    @Test("who comes back is told the difference, from wherever", arguments: 0..<worlds)
+    @Test("a returning client is told the difference from any position", arguments: 0..<worlds)
     func resumes(seed: Int) {
         var world = World(seed: UInt64(seed) &+ 1_000)
         var members = ResultMembers(world.query)

@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test("what is still to be sent weighs more once its records have been replaced")
+    @Test("unsent frames weigh more once their records have been replaced")
     func weighsMore() async throws {
         let scenario = try await LiveScenario()
         let text = FieldValue.string(String(repeating: "x", count: 10_000))
@@ -50,7 +50,7 @@ import Testing
         LiveFrame(["text": .string(String(repeating: "x", count: kilobytes * 1024))])
     }
 
-    @Test func `frames are kept as long as there is room, which comes back with the result`() {
+    @Test func `frames are cached while there is room, and free it with the result`() {
         let room = PartsRoom(megabytes: 1)
         var results = [ShownRecords([]), ShownRecords([])]
         for result in results { result.sharers.store(2, ordering: .relaxed) }
@@ -76,7 +76,7 @@ import Testing
         #expect(room.bytes == 0)
     }
 
-    @Test func `a frame that one alone is sent is not kept`() {
+    @Test func `a frame for one client alone is not cached`() {
         let room = PartsRoom(megabytes: 1)
         let result = ShownRecords([])
         result.sharers.store(1, ordering: .relaxed)

@@ -22,7 +22,7 @@ import Testing
         .uuid(UUIDBytes(high: .max, low: 0)), .list([.integer(1)]), .map(["a": .integer(1)]),
     ]
 
-    @Test("of two values the one with the smaller prefix comes first")
+    @Test("a smaller prefix means a smaller value")
     func sortsAsValuesDo() {
         var generator = SeededGenerator(seed: 7)
         var values = Self.corners

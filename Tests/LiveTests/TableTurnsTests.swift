@@ -26,7 +26,7 @@ import Testing
         return order
     }
 
-    @Test func `a container with many tables does not keep another one waiting`() {
+    @Test func `a container with many tables does not delay another one`() {
         var turns = TableTurns()
         for number in 0..<3 {
             turns.append(Self.table("T\(number)", of: "alice"), of: Self.busy)
@@ -41,7 +41,7 @@ import Testing
             ])
     }
 
-    @Test func `a table waits once, and may wait again once it was taken`() {
+    @Test func `a table waits once, and again only after it was taken`() {
         var turns = TableTurns()
         #expect(Self.order(turns).isEmpty)
         turns.append(Self.table("T"), of: Self.busy)
