@@ -50,12 +50,12 @@ import Testing
     private static let known =
         "t=1492774577,v1=c137b1b62277d523cf8fed4dfbd0170a9a5b8a380e00cc3711d4bf0652f2ce7a"
 
-    @Test func `what OpenSSL signs is what is expected`() throws {
+    @Test func `a signature made by OpenSSL is accepted`() throws {
         #expect(Self.value() == Self.known)
         #expect(Self.failure(try Self.source(), Self.request(Self.known)) == nil)
     }
 
-    @Test func `one of several signatures is enough, and other versions are passed over`() throws {
+    @Test func `one of several signatures suffices, and other versions are skipped`() throws {
         let source = try Self.source()
         let other = Self.value("whsec_another").split(separator: ",")[1]
         let own = Self.value()
@@ -91,14 +91,14 @@ import Testing
         "", "v1=00", "t=1492774577", "t=1492774577,v1=", "t=1492774577,v1=zz", "t=x,v1=0",
         "1492774577", "t=1492774577,v1=00",
     ])
-    func `what is no time with signatures is malformed`(value: String) throws {
+    func `a header without a time and signatures is malformed`(value: String) throws {
         switch Self.failure(try Self.source(), Self.request(value)) {
         case .missingHeader("Stripe-Signature")?, .malformedHeader("Stripe-Signature", _)?: break
         case let error: Issue.record("\(value): \(String(describing: error))")
         }
     }
 
-    @Test func `time and body are covered, and two times are refused`() throws {
+    @Test func `the time and the body are signed, and two times are refused`() throws {
         let source = try Self.source()
         let own = Self.value()
         let header = "Stripe-Signature"
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `others send it under names of their own`() throws {
+    @Test func `other senders use headers of other names`() throws {
         let source = try Self.source(#", "header": "Mux-Signature", "toleranceSeconds": 60"#)
         let own = Self.value()
         #expect(Self.failure(source, Self.request(own, header: "mux-signature")) == nil)
@@ -134,7 +134,7 @@ import Testing
         #expect(try Self.source().verification.scheme.placeOfSecret?.hasPrefix("Stripe") == true)
     }
 
-    @Test func `the script to try it writes the header as a sender does`() throws {
+    @Test func `the trial script writes the header as a sender does`() throws {
         let guide = SenderGuide(to: try Self.source(), at: "http://relay/changes/1/c/development/s")
         let lines = try #require(guide.trial).split(separator: "\n").map(String.init)
         #expect(lines.contains("timestamp=$(date +%s)"), "\(lines)")

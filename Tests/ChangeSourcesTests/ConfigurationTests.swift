@@ -62,7 +62,7 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
         #"{"name": "s", "preset": "airtable", "verification": {"scheme": "#
             + #""airtable", "secrets": [{"secret": "AAEC"}]}}"#,
     ])
-    func `a stored source is the source that was stored`(text: String) throws {
+    func `a stored source reads as it was stored`(text: String) throws {
         let source = try ChangeSource(json: JSONValue(parsing: text))
         let again = try ChangeSource(json: JSONValue(parsing: JSONValue.object(source.json).utf8))
         #expect(again == source)
@@ -217,13 +217,13 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
             "name: not a source name: 1 to 64 letters, digits, hyphens and underscores"
         ),
     ])
-    func `a wrong source is refused with the place and what is allowed`(
+    func `a malformed source is refused with the path and what is allowed`(
         text: String, expected: String
     ) {
         #expect(outcome(text) == expected)
     }
 
-    @Test func `the relay's own format refuses what its bodies say themselves`() {
+    @Test func `the relay's own format refuses mappings of what its bodies say`() {
         let answer = outcome(
             #"{"name": "s", "preset": "belfry", "verification": {"scheme": "none"}, "#
                 + #""mapping": {"key": "id"}}"#

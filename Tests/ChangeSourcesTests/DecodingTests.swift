@@ -18,7 +18,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         return ChangeSourcesTests.keys(batch)
     }
 
-    @Test func `a delivery ID used for another body has another digest`() throws {
+    @Test func `a delivery ID that is used for another body has another digest`() throws {
         let headers: WebhookHeaders = ["webhook-id": "m"]
         func body(_ title: String, _ occurredAt: Int) -> String {
             """
@@ -34,7 +34,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(first.digest != other.digest)
     }
 
-    @Test func `each row of a document that Strapi deletes is told, and is one deletion`() throws {
+    @Test func `the rows of a document that Strapi deletes are one deletion`() throws {
         func key(_ entry: String, mapping: String = "{}") throws -> DedupeKey? {
             let body = #"{"event":"entry.delete","model":"order","entry":\#(entry)}"#
             return ChangeSourcesTests.keys(
@@ -52,7 +52,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try key(draft, mapping: rows) != key(published, mapping: rows))
     }
 
-    @Test func `a record is known by its last content, what is taken back is news`() throws {
+    @Test func `the content key has the last content, so a change back is new`() throws {
         func key(_ old: String, _ new: String, id: Int = 1) throws -> DedupeKey {
             let body = """
                 {"type":"UPDATE","table":"t","record":{"id":\(id),"a":"\(new)"},
@@ -70,7 +70,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try key("x", "y", id: 2).text != set.text)
     }
 
-    @Test func `a document that is looked up may be another one when its change is told again`()
+    @Test func `a document that MongoDB looks up later does not change the key`()
         throws
     {
         func key(_ status: String, _ operation: String = "update") throws -> DedupeKey {
@@ -87,7 +87,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try key("paid", "replace").digest != key("shipped", "replace").digest)
     }
 
-    @Test func `a delivery that says several things of a record is repeated as a whole`() throws {
+    @Test func `a delivery with several changes of a record is repeated as a whole`() throws {
         func keys(_ changes: String...) throws -> [DedupeKey?] {
             let body = "[" + changes.joined(separator: ",") + "]"
             return ChangeSourcesTests.keys(try source("supabase").decode(webhook(body)))
@@ -118,7 +118,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(ChangeSourcesTests.keys(a) == ChangeSourcesTests.keys(b))
     }
 
-    @Test func `a digest stays what it was, because stores remember it`() throws {
+    @Test func `a digest never changes, because stores remember it`() throws {
         let zone = try #require(
             ZoneID(zoneName: "home", ownerRecordName: Fixtures.identifier("bob")))
         var change = RecordChange(
@@ -147,7 +147,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
                 == "b59e733d7e64294b3055cfdca63f4a42966dcc512c72cb1086cfddacae1fc35c")
     }
 
-    @Test func `a long key becomes its digest`() {
+    @Test func `a long key is replaced by its digest`() {
         let short = DedupeKey(
             .delivery, String(repeating: "k", count: 255), digest: [])
         let long = DedupeKey(
@@ -156,7 +156,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(long.text.hasPrefix("sha256:") && long.text.utf8.count == 71)
     }
 
-    @Test func `a list has one key an element, an object none with a number`() throws {
+    @Test func `a list has a key for each element, and an object has no number`() throws {
         let change = #"{"operation":"delete","recordType":"T","recordName":"r"}"#
         let headers: WebhookHeaders = ["webhook-id": "m"]
         #expect(try keys(change, headers).map { $0?.text } == ["m"])
@@ -166,7 +166,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
                 == ["m#0", "m#1"])
     }
 
-    @Test func `several places have the key of their delivery, and their number`() throws {
+    @Test func `a delivery with several changes has a key that includes their number`() throws {
         let change = #"{"operation":"delete","recordType":"T","recordName":"r"}"#
         func key(
             _ body: String, _ headers: WebhookHeaders = ["webhook-id": "m"]
@@ -184,7 +184,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try key("[\(change),\(change)]", [:]) == nil)
     }
 
-    @Test func `both halves of a changed key have their own keys`() throws {
+    @Test func `both changes of a changed key have their own keys`() throws {
         let body = """
             {"id":"h1","table":{"name":"t"},
              "event":{"op":"UPDATE","data":{"old":{"id":1},"new":{"id":2}}}}
@@ -209,7 +209,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(answer == ["error 413 1001 changes; 1000 are allowed"])
     }
 
-    @Test func `the body's limit is exact`() throws {
+    @Test func `the limit of a body is exact`() throws {
         let source = try source("belfry", more: #", "maximumBodyBytes": 14"#)
         #expect(decoded(source, webhook(#"{"changes":[]}"#)) == [])
         #expect(
@@ -227,7 +227,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(try answer(1000) == "error 422 record: 1001 fields; 1000 are allowed")
     }
 
-    @Test func `a change names no more changed fields than a record has`() throws {
+    @Test func `a change has no more changed fields than a record has fields`() throws {
         func answer(_ count: Int) throws -> String {
             let keys = (0..<count).map { "\"f\($0)\"" }.joined(separator: ",")
             let body =
@@ -242,7 +242,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
 
     /// Copying the path for each element would copy two hundred gigabytes.
     @Test(arguments: [("parse", "1"), ("dynamodb", #"{"N":"1"}"#)])
-    func `a long list under a long name takes no more than both`(
+    func `a long list under a long name is read in linear memory`(
         preset: String, element: String
     ) throws {
         let name = String(repeating: "n", count: 1_000_000)
@@ -259,7 +259,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(read.count == 1 && read[0].hasPrefix("create Order/o7"))
     }
 
-    @Test func `a number beyond 64 bits is a text in a column of texts, and names nothing`()
+    @Test func `a number beyond 64 bits is a text in a text column, and refused as a key`()
         throws
     {
         let source = try source(
@@ -274,7 +274,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     }
 
     /// Otherwise the same number would be one name as a key and another one as a user.
-    @Test func `what PostgreSQL has all digits of names users and records too`() throws {
+    @Test func `a number beyond 64 bits from PostgreSQL names users and records`() throws {
         let mapping =
             #"{"columns":{"id":"text","other":"reference"},"#
             + #""owner":{"column":"ann"},"readers":{"column":"all"}}"#
@@ -288,7 +288,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(said[0].contains("readers 1e+20"), "\(said[0])")
     }
 
-    @Test func `a payload for many items is bounded with their number`() throws {
+    @Test func `a payload for many items is bounded by their product`() throws {
         func answer(_ count: Int) throws -> [String] {
             let keys = (0..<count).map { "\($0)" }.joined(separator: ",")
             let text = String(repeating: "x", count: 400_000)
@@ -303,7 +303,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(refused[0].contains("200 keys with a payload of 400011 bytes each"))
     }
 
-    @Test func `names of Airtable's tables are bounded, which stand in the paths of all records`()
+    @Test func `names of Airtable's tables are bounded, because all record paths contain them`()
         throws
     {
         let name = String(repeating: "t", count: 256)
@@ -312,7 +312,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(decoded(try source("airtable"), webhook(body))[0].hasSuffix(told))
     }
 
-    @Test func `the mark that some senders put before a body is no part of it`() throws {
+    @Test func `a byte order mark before a body is skipped`() throws {
         let body = "\u{FEFF}" + #"{"operation":"delete","recordType":"Art","recordName":"a"}"#
         #expect(decoded(try source("belfry"), webhook(body)) == ["delete Art/a"])
     }
@@ -340,7 +340,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         (#"{"id":1,"readrs":null}"#, #"create t/1 after {"id":1,"readrs":null}"#),
         (#"{"id":1,"readrs":"ann"}"#, #"create t/1 after {"id":1,"readrs":"ann"} readers ann"#),
     ])
-    func `a row without the column of its readers is not everybody's`(
+    func `a row without the column of its readers is refused`(
         record: String, said: String
     ) throws {
         let supabase = try source(
@@ -355,7 +355,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     }
 
     // A list of one megabyte, repeated for a thousand changes, would take a gigabyte in the log.
-    @Test func `one list of readers is not repeated for ever so many changes`() throws {
+    @Test func `a long list of readers is not repeated for too many changes`() throws {
         let wal = try source("wal2json", mapping: #"{"readers": {"pointer": "/who"}}"#)
         let who = (0..<5000).map { "\"user\($0)\"" }.joined(separator: ",")
         func items(_ count: Int) -> [String] {
@@ -374,7 +374,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
 
     // A naive parser would search all the rest for the end of each bracket.
     @Test(.timeLimit(.minutes(5)))
-    func `a type of ever so many brackets is a type like any other that is not known`() throws {
+    func `a type of very many brackets is read as an unknown type`() throws {
         let brackets = String(repeating: "(", count: 500_000)
         let body =
             #"{"change":[{"kind":"insert","schema":"public","table":"t","columnnames":["id"],"#
@@ -385,7 +385,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
     }
 
     // Several elements in one body must not take more room together than one.
-    @Test func `the readers of several elements have room for those of one together`() throws {
+    @Test func `the readers of several elements share one bound`() throws {
         let wal = try source(
             "wal2json", mapping: #"{"readers": {"pointer": "/who"}}"#,
             more: #", "contentWindowSeconds": 0"#)
@@ -410,7 +410,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
 
 @Suite struct StoredFormTests {
     @Test(arguments: SourcePreset.allCases)
-    func `every change of the fixtures comes back from the log as it went in`(
+    func `every change of the fixtures reads from the log as it was written`(
         preset: SourcePreset
     ) throws {
         for fixture in try FixtureFile(preset: preset).read() {
@@ -430,7 +430,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
 /// Every mutated body gives a value or a documented error.
 @Suite struct HostileInputTests {
     @Test(arguments: SourcePreset.allCases)
-    func `no truncated or mutated body brings the room down`(preset: SourcePreset) throws {
+    func `no truncated or mutated body crashes the decoder`(preset: SourcePreset) throws {
         let seed: UInt64 = 0x5EED_0000
         var generator = SeededGenerator(seed: seed)
         for fixture in try FixtureFile(preset: preset).read() {

@@ -7,7 +7,7 @@ import Testing
 /// Runs the examples of the documents.
 @Suite struct DocumentTests {
     @Test(arguments: ["change-sources", "mariadb", "mongodb"])
-    func `every example of a document is read as it says`(document: String) throws {
+    func `every example of a document is read as the document says`(document: String) throws {
         let url = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../docs/\(document).md")
         var source: ChangeSource?

@@ -18,7 +18,7 @@ import Testing
             in: SeenTables(fields: fields, followed: followed))
     }
 
-    @Test func `what is mistyped is said, with what may have been meant`() throws {
+    @Test func `an unknown name is warned about, with the nearest known one`() throws {
         let tables = #"{"owner": {"column": "user_id"}, "tables": {"prodcts": {"owner": null}}}"#
         let sentence =
             #"mapping.tables: no received change and no followed table has the table "prodcts""#
@@ -56,7 +56,7 @@ import Testing
         #"{"recordTypes": {"orders": "Order"}, "tables": {"shop.orders": {"owner": null}}}"#,
         #"{"recordTypeTemplate": "{schema}_{table}", "tables": {"users": {"owner": null}}}"#,
         #"{"ignoredTables": ["whatever"]}"#,
-    ]) func `what is met is not spoken of`(mapping: String) throws {
+    ]) func `a known name is not warned about`(mapping: String) throws {
         let types: [String: Set<String>] = [
             "todos": ["due"], "Order": ["id"], "public_users": ["id"],
         ]
@@ -65,7 +65,7 @@ import Testing
         #expect(try Self.unmet(mapping) == [])
     }
 
-    @Test func `of very many names some are told, and points are no more than points`() throws {
+    @Test func `the warnings about many unknown names are bounded, and dots cost nothing`() throws {
         let many = (0..<1000).map { "\"\($0)\(String(repeating: ".", count: 500))\": \"T\"" }
         let told = try Self.unmet(
             "{\"recordTypes\": {\(many.joined(separator: ", "))}}", ["todos": ["due"]])

@@ -5,7 +5,7 @@ import Testing
 @testable import ChangeSources
 
 @Suite struct ReplayTests {
-    @Test func `a parked change is read once the mapping is right`() throws {
+    @Test func `a parked change is read once the mapping is corrected`() throws {
         let body = """
             [{"before":null,"after":{"no":1},"op":"c",
               "source":{"connector":"other","name":"shop","table":"orders"}},
@@ -74,7 +74,7 @@ import Testing
             """#
         ),
     ])
-    func `what is parked has nothing that lets its reader be somebody else`(
+    func `a parked change contains no session tokens or passwords`(
         preset: String, body: String
     ) throws {
         let source = try source(preset, more: #", "onUnmappable": "park""#)
@@ -93,7 +93,7 @@ import Testing
         #expect(same.digest == parked.digest)
     }
 
-    @Test func `a row that is told again is parked as it was, whichever stand beside it`() throws {
+    @Test func `a repeated row is parked with the same digest, whatever comes with it`() throws {
         let source = try source("postgres", more: #", "onUnmappable": "park""#)
         let rows = ["a", "b"].map { position in
             FollowedRow(.truncate, schema: "public", table: "t", key: [], position: position)
@@ -133,7 +133,7 @@ import Testing
                 #"{"table": {"constant": "orders"}, "key": "no"}"#
             ),
         ])
-    func `what was no body by itself is read again as what it was read as`(
+    func `a parked part of a request is read again in the same way`(
         preset: String, body: String, wrong: String, right: String
     ) throws {
         let park = #", "onUnmappable": "park""#
@@ -157,7 +157,7 @@ import Testing
         #expect(try again == mended.decode(posted).items.map(describe))
     }
 
-    @Test func `a header of endless combining marks is refused, as a body with them is`() throws {
+    @Test func `a header with endless combining marks is refused like such a body`() throws {
         let few = String(repeating: "%CC%A3", count: 64)
         let event = try CloudEventReading.structured(webhook("", headers: ["ce-id": few]))
         #expect(event == ["id": .string(String(repeating: "\u{323}", count: 64))])
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    @Test func `a body that was no JSON is kept byte for byte`() throws {
+    @Test func `a body that is not JSON is kept byte for byte`() throws {
         let batch = try source("debezium").decode(
             WebhookRequest(body: [0xFF, 0x00], receivedAt: now))
         guard case .parked(let parked) = batch.items[0] else {

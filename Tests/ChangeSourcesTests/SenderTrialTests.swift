@@ -32,11 +32,11 @@ import Testing
         return try #require(trial).split(separator: "\n").map(String.init)
     }
 
-    @Test func `a script has the sender's header as it is`() throws {
+    @Test func `the script has the sender's header unchanged`() throws {
         #expect(try lines(prefix: "sha256=").contains(#"  -H "X-S: sha256=$signature" \"#))
     }
 
-    @Test func `nothing that a source says is obeyed by the shell`() throws {
+    @Test func `the shell executes no text of a source`() throws {
         let literal = try lines(literal: "a'\u{301};id;'\u{301}")
         let quoted = #"literal1='a'\''"# + "\u{301};id;" + #"'\''"# + "\u{301}'"
         #expect(literal.contains(quoted), "\(literal)")
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: ["\u{3}\nid\n", "\u{1B}[201~\nid\n", "\u{7F}"])
-    func `there is no script with characters that a terminal obeys`(literal: String) throws {
+    func `a source with control characters gets no script`(literal: String) throws {
         #expect(try trial(literal: literal) == nil)
         #expect(try trial(literal: "a\r\n\tb") != nil)
     }
@@ -75,7 +75,7 @@ import Testing
     /// Leaves out Minapp: its body is a signed token, and the claims in it are read in the same
     /// way.
     @Test(arguments: SourcePreset.allCases.filter { $0 != .minapp })
-    func `a change to try has what the mapping asks for`(preset: SourcePreset) throws {
+    func `a trial change has the columns that the mapping reads`(preset: SourcePreset) throws {
         let shape =
             preset == .custom
             ? #"""
@@ -101,7 +101,7 @@ import Testing
         #expect(item.contains(" version 1"), "\(item)")
     }
 
-    @Test func `a change to try has what is looked for in the body`() throws {
+    @Test func `a trial change has what the mapping reads from the body`() throws {
         let (source, request) = try posted(
             .hasura,
             #"""
@@ -114,7 +114,7 @@ import Testing
                 "create todos/6ba7b810-9dad-11d1-80b4-00c04fd430c8 private trial-user "), "\(item)")
     }
 
-    @Test func `a table of a source that is always the same has its own key`() throws {
+    @Test func `a trial of a constant table uses its own key`() throws {
         let (source, request) = try posted(
             .custom,
             #"""

@@ -17,17 +17,17 @@ import Testing
             try source("postgres", mapping: mapping), webhook(JSONValue.object(end.json).text))
     }
 
-    @Test func `the types of the tables end, whether it is posted or handed over`() throws {
+    @Test func `the end covers the types of the tables, whether posted or handed over`() throws {
         let mapping = #"{"recordTypes": {"public.orders": "Order"}, "ignoredTables": ["logs"]}"#
         #expect(try Self.posted(mapping) == [#"ended: ["Order"] before 7"#])
         let batch = try source("postgres", mapping: mapping).decode(Self.end)
         #expect(batch.items.map(describe) == [#"ended: ["Order"] before 7"#])
     }
 
-    @Test func `nothing follows where the version is not that of the snapshot`() throws {
+    @Test func `no end follows if the version is not that of the snapshot`() throws {
         let reason = "ignored: no record type of the snapshot takes its versions from positions"
         #expect(try Self.posted(#"{"version": {"column": "changed_at"}}"#) == [reason])
-        // Of two tables that make one type, one is enough.
+        // If two tables map to one type, one of them is enough.
         let shared = #"""
             {"recordTypes": {"public.orders": "Order", "public.logs": "Order"},
              "tables": {"logs": {"version": {"column": "changed_at"}}}}
@@ -47,14 +47,14 @@ import Testing
             + #""version": {"column": "changed_at"}, "#
             + #""tables": {"orders": {"version": null}, "logs": {"version": null}}}"#,
     ])
-    func `a type stays that a table with a version column makes, though it is not named`(
+    func `a type that another table with a version column makes is left out`(
         mapping: String
     ) throws {
         #expect(try Self.posted(mapping) == [#"ended: ["logs"] before 7"#])
     }
 
-    /// A row that was parked is some record, and nobody knows which.
-    @Test func `types of tables of which rows were parked stay as they are`() throws {
+    /// A parked row belongs to an unknown record, which must not be deleted.
+    @Test func `the types of tables with parked rows are left out`() throws {
         let end = Self.end.without([SnapshotEnd.Table(schema: "public", name: "logs")])
         #expect(end.tables.map(\.name) == ["orders"])
         func posted(_ mapping: String) throws -> [String] {
@@ -70,9 +70,9 @@ import Testing
         #expect(Self.end.without(Set(Self.end.tables)).parts == [])
     }
 
-    /// So a follower posts what is too long for any request.
+    /// A follower posts a row this way if it is too long for any request.
     @Test(arguments: ["create", "update"])
-    func `a change with the key alone is parked`(operation: String) throws {
+    func `a change with only its key is parked`(operation: String) throws {
         let body =
             #"[{"operation":"\#(operation)","schema":"public","table":"t","key":["id"],"#
             + #""before":{"id":7},"beforeCompleteness":"partial","position":"p/1"}]"#
@@ -82,7 +82,7 @@ import Testing
             ])
     }
 
-    @Test func `many tables end in parts`() {
+    @Test func `many tables end in several parts`() {
         var end = Self.end
         end.tables = (0..<2500).map { SnapshotEnd.Table(schema: "public", name: "t\($0)") }
         #expect(end.parts.map(\.tables.count) == [1000, 1000, 500])

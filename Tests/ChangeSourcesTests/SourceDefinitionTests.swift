@@ -33,7 +33,7 @@ private func recipe(
         ("belfry", #"{"scheme":"standardWebhooks","toleranceSeconds":300}"#),
         ("debezium", #"{"scheme":"standardWebhooks","toleranceSeconds":300}"#),
     ])
-    func `a new source is verified as its sender proves itself`(
+    func `a new source gets the verification of its sender`(
         preset: String, verification: String
     ) throws {
         let definition = try defined(#"{"preset": "\#(preset)"}"#)
@@ -46,7 +46,7 @@ private func recipe(
     }
 
     @Test(arguments: ["hasura", "cloudevents", "postgres"])
-    func `a change to try is another one each time`(preset: String) throws {
+    func `each trial change has another key`(preset: String) throws {
         let definition = try defined(#"{"preset": "\#(preset)"}"#)
         let guide = SenderGuide(to: definition.source, at: "http://relay/changes/1/c/development/s")
         let body = try #require(
@@ -54,7 +54,7 @@ private func recipe(
         #expect(body.contains(#"":"trial-'"$(date +%s)"'""#), "\(body)")
     }
 
-    @Test func `a table that chooses nothing is warned of`() throws {
+    @Test func `a constant table without effect is warned about`() throws {
         let mapping = #""mapping":{"table":{"constant":"orders"}}"#
         let hasura = try defined(#"{"preset":"hasura",\#(mapping)}"#)
         #expect(hasura.warnings.first?.hasPrefix("mapping.table: it has no effect") == true)
@@ -62,7 +62,7 @@ private func recipe(
         #expect(try defined(#"{"preset":"hasura"}"#, over: hasura.source).warnings.isEmpty)
     }
 
-    @Test func `the sender's side is of the table that the mapping names`() throws {
+    @Test func `the sender guide has the table that the mapping names`() throws {
         func guide(_ preset: String, _ table: String = "shop.Orders") throws -> SenderGuide {
             let mapping = #""mapping":{"recordTypes":{"\#(table)":"Order"}}"#
             let source = try defined(#"{"preset":"\#(preset)",\#(mapping)}"#).source
@@ -76,13 +76,13 @@ private func recipe(
         #expect(try guide("postgres").setup.contains("--tables shop.Orders"))
     }
 
-    @Test func `a shell gets a secret with an apostrophe as it is`() throws {
+    @Test func `a secret with an apostrophe is quoted for the shell`() throws {
         let source = try defined(#"{"preset":"postgres"}"#).source
         let guide = SenderGuide(to: source, at: "http://relay/s", secret: "it's one")
         #expect(guide.setup.contains(#"BELFRY_SOURCE_SECRET='it'\''s one'"#), "\(guide.setup)")
     }
 
-    @Test func `Hasura is told to try again, and where to switch on what Supabase needs`() throws {
+    @Test func `the guides configure Hasura's retries and name Supabase's prerequisite`() throws {
         func setup(_ preset: String) throws -> String {
             let source = try defined(#"{"preset": "\#(preset)"}"#).source
             return SenderGuide(to: source, at: "http://relay/changes/1/c/development/s").setup
@@ -92,7 +92,7 @@ private func recipe(
         #expect(try setup("supabase").hasPrefix("-- Database Webhooks must be on"))
     }
 
-    @Test func `the body of a flow of Directus is JSON once Directus has filled it in`() throws {
+    @Test func `the body template for Directus is JSON once it is filled in`() throws {
         let definition = try defined(#"{"preset": "directus"}"#)
         let guide = SenderGuide(to: definition.source, at: "http://relay/changes/1/c/development/s")
         let line = try #require(
@@ -108,7 +108,7 @@ private func recipe(
         #expect(guide.setup.contains("Header: Content-Type: application/json"))
     }
 
-    @Test func `what a sender makes must be given`() throws {
+    @Test func `a secret that the sender makes must be given`() throws {
         let minapp = try defined(
             #"{"preset":"minapp","mapping":{"table":{"constant":"Order"}}}"#)
         #expect(minapp.source.verification.scheme == .tokenBody)
@@ -126,7 +126,7 @@ private func recipe(
         }
     }
 
-    @Test func `what is not named stays as it was`() throws {
+    @Test func `members that are not named stay unchanged`() throws {
         let first = try defined(
             """
             {"preset": "supabase", "onUnmappable": "park", "maximumBodyBytes": 999,
@@ -152,7 +152,7 @@ private func recipe(
         #expect(renamed.source.verification.secrets.map(\.value) == [secret])
     }
 
-    @Test func `another preset brings its own bounds, and says that its senders prove themselves`()
+    @Test func `another preset brings its own bounds, and warns about the verification`()
         throws
     {
         let first = try defined(#"{"preset": "belfry", "maximumBodyBytes": 999}"#)
@@ -176,7 +176,7 @@ private func recipe(
         #expect(try defined(#"{"preset": "hasura"}"#, over: other.source).warnings.isEmpty)
     }
 
-    @Test func `a table that is named leaves the others as they were, and null takes it away`()
+    @Test func `a named table leaves the others unchanged, and null removes it`()
         throws
     {
         let first = try defined(
@@ -201,7 +201,7 @@ private func recipe(
         #expect(none.source.mapping.tables.isEmpty && !none.source.mapping.keys.isEmpty)
     }
 
-    @Test func `a recipe under which an event's attributes could move is refused, and read still`()
+    @Test func `a recipe that lets attributes move is refused, but read from a store`()
         throws
     {
         let parts = #"["body", {"header": "ce-id"}, {"literal": "\n"}, {"header": "ce-source"}]"#
@@ -225,7 +225,7 @@ private func recipe(
         #expect(other.source.preset == .belfry)
     }
 
-    @Test func `null is as in a new source, and another scheme has a secret of its own`() throws {
+    @Test func `null restores the default, and another scheme gets its own secret`() throws {
         let first = try defined(
             #"{"preset":"hasura","onUnmappable":"park","mapping":{"owner":{"column":"u"}}}"#)
         let reset = try defined(
@@ -245,7 +245,7 @@ private func recipe(
         }
     }
 
-    @Test func `the secret before is accepted for a while`() throws {
+    @Test func `the former secret is accepted for a while`() throws {
         let first = try defined(#"{"preset":"hasura"}"#).source
         let old = first.verification.secrets[0].value
         let end = now.advanced(by: .seconds(60))
@@ -288,7 +288,7 @@ private func recipe(
             "32 bytes in hex"
         ),
     ])
-    func `a secret that no sender could use, or that anybody knows, is refused and read still`(
+    func `an unusable or known secret is refused, but read from a store`(
         verification: String, reason: String
     ) throws {
         let json = #"{"preset":"belfry","verification":\#(verification)}"#
@@ -330,7 +330,7 @@ private func recipe(
         ),
         (recipe(by: "ed25519"), "keyEncoding"),
     ])
-    func `a scheme by which no sender could prove itself is refused, and read still`(
+    func `a scheme that no sender can use is refused, but read from a store`(
         scheme: String, member: String
     ) throws {
         let verification = #"{\#(scheme),"secrets":[{"secret":"c2VjcmV0"}]}"#
@@ -342,7 +342,7 @@ private func recipe(
         _ = try ChangeSource(json: .object(saved))
     }
 
-    @Test func `a recipe that could fit is taken`() throws {
+    @Test func `a recipe that may fit is accepted`() throws {
         for signed in [
             recipe(parts: #"{"header":"Content-Type"}"#, more: #","prefix":"v1= ""#),
             recipe(
@@ -356,7 +356,7 @@ private func recipe(
         }
     }
 
-    @Test func `a secret is no longer than a header carries`() throws {
+    @Test func `a secret is at most as long as a header allows`() throws {
         func given(bytes: Int) -> String {
             let secret = String(repeating: "s", count: bytes)
             return #"{"preset":"hasura","verification":{"secrets":[{"secret":"\#(secret)"}]}}"#

@@ -38,7 +38,7 @@ import Testing
             ]
         ),
     ])
-    func `a record ends with its row, unless the one that has come to its name is it`(
+    func `a record ends with its row, unless another row has taken its name`(
         mapping: String, changes: [String]
     ) throws {
         let source = try source("postgres", mapping: mapping)

@@ -20,11 +20,11 @@ import Testing
     }
 
     @Test(arguments: ["a", "/a~", "/a~2", "/a~0~", "/a~\u{301}"])
-    func `a malformed pointer is none`(text: String) {
+    func `a malformed pointer is refused`(text: String) {
         #expect(JSONPointer(text) == nil)
     }
 
-    @Test func `the empty pointer is the whole`() {
+    @Test func `the empty pointer finds the whole document`() {
         #expect(JSONPointer("")?.value(in: document) == document)
     }
 }
@@ -37,14 +37,14 @@ import Testing
             (1_577_836_800, 200_000, "1577836800000.2"),
             (1_577_836_800, 1_000_001, "1577836800001.000001"), (-1, 999_999_000, "-1.999"),
         ] as [(Int64, Int32, String)])
-    func `moments that differ have names that differ`(
+    func `different moments have different names`(
         seconds: Int64, nanoseconds: Int32, name: String
     ) {
         let moment = Timestamp(seconds: seconds, nanoseconds: nanoseconds)
         #expect(FieldValue.timestamp(moment).nameText == name)
     }
 
-    @Test func `a number beyond 64 bits, whose last digits nobody knows, names nothing`() {
+    @Test func `a number beyond 64 bits is refused as a name`() {
         #expect(FieldValue.double(1e19).nameText == nil)
         #expect(FieldValue.double(-1e300).nameText == nil)
         #expect(FieldValue.double(12.5).nameText == "12.5")
@@ -57,7 +57,7 @@ import Testing
             (["x,\u{301}y", "\u{301}z"], ["x", "\u{301}y,\u{301}z"]),
             (["x\\\u{301}", "z"], ["x", "\\\u{301},z"]),
         ])
-    func `parts of keys that differ make names that differ`(one: [String], other: [String]) {
+    func `different parts of keys make different names`(one: [String], other: [String]) {
         func name(_ parts: [String]) -> [UInt8] {
             Array(parts.map(\.escapedForJoining).joined(separator: ",").utf8)
         }
@@ -70,13 +70,13 @@ import Testing
         type.convert(FieldValue(plain: json), zoneID: .default)?.notation.text
     }
 
-    @Test func `every kind leaves nil alone`() {
+    @Test func `every column type leaves nil unchanged`() {
         for type in ColumnType.allCases {
             #expect(type.convert(.null, zoneID: .default) == .null)
         }
     }
 
-    @Test func `what does not fit is refused`() {
+    @Test func `a value that does not fit its column type is refused`() {
         let wrong: [(ColumnType, JSONValue)] = [
             (.timestamp, 5), (.timestamp, "soon"), (.seconds, "x"), (.milliseconds, true),
             (.seconds, .integer(.max)), (.days, .integer(.min)), (.nanoseconds, .number(1.5)),
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `what fits is exact`() {
+    @Test func `a value that fits is converted exactly`() {
         #expect(text(.nanoseconds, .integer(.min)) == #"{"$ts":[-9223372037,145224192]}"#)
         #expect(text(.milliseconds, "1700000000123") == #"{"$ts":[1700000000,123000000]}"#)
         #expect(text(.integer, .number(3.0)) == "3")
@@ -163,7 +163,7 @@ import Testing
         return (nearest, whole)
     }
 
-    @Test func `what is exact stays exact`() {
+    @Test func `an exact value stays exact`() {
         // 9007199254740993 times 100 with scale 2 is whole, but no double represents it.
         let bytes: [UInt8] = [0x0C, 0x80, 0x00, 0x00, 0x00, 0x00, 0x00, 0x64]
         #expect(FieldValue(unscaled: bytes, scale: 2) == .integer(9_007_199_254_740_993))

@@ -109,7 +109,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         names.flatMap { [header($0), lineBreak] } + [#""body""#]
     }
 
-    @Test func `a recipe that covers every attribute is believed, one that forgets one is not`()
+    @Test func `a recipe must cover every attribute to be accepted`()
         throws
     {
         func signed(_ names: [String]) -> WebhookRequest {
@@ -128,7 +128,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
             failure(try signing(lines(without)), signed(without)) == .unsignedHeader("ce-type"))
     }
 
-    @Test func `bytes that move from one attribute to the next are not believed`() throws {
+    @Test func `bytes that move from one attribute to the next are refused`() throws {
         let names = ["ce-specversion", "ce-type", "ce-source", "ce-id", "ce-subject"]
         let moved = [
             ("ce-source", "/shope", "ce-id", "-1"), ("ce-id", "e-1Or", "ce-subject", "der/7"),
@@ -174,7 +174,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         ([header("x-time"), #""secret""#, header("ce-id"), lineBreak, #""body""#], 2),
         ([#""body""#, lineBreak, header("ce-id"), #"{"literal": ""}"#, header("x-time")], 4),
     ])
-    func `a recipe under which bytes can move is not saved`(parts: [String], place: Int) throws {
+    func `a recipe that lets bytes move is not saved`(parts: [String], place: Int) throws {
         let error = #expect(throws: JSONContractError.self) {
             try signing(parts).checkSeams()
         }
@@ -188,11 +188,11 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         [header("x-time"), #"{"literal": "."}"#, #""body""#, lineBreak, header("ce-id")],
         [header("ce-id"), #"{"literal": "\nat "}"#, header("ce-source"), lineBreak, #""body""#],
     ])
-    func `a recipe that says where each attribute ends is saved`(parts: [String]) throws {
+    func `a recipe that separates the attributes is saved`(parts: [String]) throws {
         try signing(parts).checkSeams()
     }
 
-    @Test func `where the request shows the secret itself, attributes need no signature`() throws {
+    @Test func `attributes need no signature if the request has the secret itself`() throws {
         let source = try verifying(
             #"{"scheme": "bearer", "secrets": [{"secret": "a secret of some length"}]}"#,
             preset: "cloudevents")
@@ -205,12 +205,12 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
     private let good = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
     private let mismatch = VerificationError.signatureMismatch(header: "webhook-signature")
 
-    @Test func `the published vector is believed`() throws {
+    @Test func `the published vector is accepted`() throws {
         let outcome = try standard(published).verify(signed(good))
         #expect(outcome == VerificationOutcome(secretIndex: 0))
     }
 
-    @Test func `our own vector is believed`() throws {
+    @Test func `our own vector is accepted`() throws {
         let request = signed(
             "v1,5poZocKtQngiunRjkig16pm5xFabFqTvbp3bqx6yMPk=", id: "msg_0001",
             timestamp: "1700000000", body: #"{"op":"update","type":"Artwork","id":"a1"}"#,
@@ -219,25 +219,25 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(outcome.secretIndex == 0)
     }
 
-    @Test func `what the relay signs is what it believes`() throws {
+    @Test func `the relay accepts what it signs`() throws {
         let signature = StandardWebhooks.signature(
             id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: "1614265330",
             body: Array(#"{"test": 2432232314}"#.utf8), secret: published)
         #expect(signature == good)
     }
 
-    @Test func `the body is taken byte for byte`() throws {
+    @Test func `the body is signed byte for byte`() throws {
         let source = try standard(published)
         #expect(failure(source, signed(good, body: #"{"test":2432232314}"#)) == mismatch)
     }
 
-    @Test func `during a rotation either secret is enough, and is named`() throws {
+    @Test func `either secret is accepted during a rotation, and is named`() throws {
         let source = try standard(own, published)
         let outcome = try source.verify(signed("v1,AAAA v2,zzzz \(good)"))
         #expect(outcome.secretIndex == 1)
     }
 
-    @Test func `an ended secret is believed no more`() throws {
+    @Test func `an ended secret is refused`() throws {
         let list = """
             [{"secret": "\(published)", "until": 1614265330000}, {"secret": "\(own)"}]
             """
@@ -248,7 +248,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(earlier.secretIndex == 0)
     }
 
-    @Test func `a source whose secrets have all ended says so`() throws {
+    @Test func `a source whose secrets have all ended reports this`() throws {
         let source = try verifying(
             """
             {"scheme": "standardWebhooks", "secrets": [{"secret": "\(published)", "until": 1}]}
@@ -256,7 +256,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(source, signed(good)) == .noLiveSecret)
     }
 
-    @Test func `the timestamp may be five minutes off either way`() throws {
+    @Test func `the timestamp may differ by five minutes either way`() throws {
         let source = try standard(published)
         let header = "webhook-timestamp"
         let tolerance = Duration.seconds(300)
@@ -279,7 +279,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(try standard(published), signed(good, timestamp: text)) == expected)
     }
 
-    @Test func `every header is required, and its absence named`() throws {
+    @Test func `every header is required, and a missing one is named`() throws {
         let source = try standard(published)
         var request = signed(good)
         request.headers = ["webhook-id": "m", "webhook-timestamp": "1614265330"]
@@ -288,7 +288,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(source, request) == .missingHeader("webhook-id"))
     }
 
-    @Test func `Svix's own names are read where the standard's are not there`() throws {
+    @Test func `Svix's own headers are read if the standard ones are missing`() throws {
         let source = try standard(published)
         var request = signed(good)
         let own: WebhookHeaders = [
@@ -321,14 +321,16 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
         "v1,83484cf52b04f8e4cf2531adfed9882ad4b2665137b852442d594d20e2c9d4e1",
     ])
-    func `what is no signature of a known version is told the form`(signature: String) throws {
+    func `a signature of an unknown version is refused with the expected form`(
+        signature: String
+    ) throws {
         #expect(
             failure(try standard(published), signed(signature))
                 == .malformedHeader(
                     "webhook-signature", rule: "\"v1,\" and an HMAC-SHA256 in Base64"))
     }
 
-    @Test func `an ed25519 signature fits its public key`() throws {
+    @Test func `an ed25519 signature is verified with its public key`() throws {
         let key = Curve25519.Signing.PrivateKey()
         let publicKey = "whpk_" + Base64.encode(Array(key.publicKey.rawRepresentation))
         let bytes = Array("m1.1700000000.{}".utf8)
@@ -367,7 +369,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(!airtable.description.contains("showed last"))
     }
 
-    @Test func `Wilddog digests body, request ID and secret`() throws {
+    @Test func `Wilddog's digest covers the body, the request ID and the secret`() throws {
         let source = try verifying(
             """
             {"scheme": "signature", "header": "wilddog-webhook-signature", "algorithm": "sha256",
@@ -384,7 +386,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(source, request) == nil)
     }
 
-    @Test func `Airtable's key is base64, its signature hexadecimal only`() throws {
+    @Test func `Airtable's key is base64, and its signature is hexadecimal`() throws {
         let source = try verifying(
             """
             {"scheme": "signature", "header": "X-Airtable-Content-MAC", "prefix": "hmac-sha256=",
@@ -431,7 +433,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(source, webhook("{}")) == .malformedToken)
     }
 
-    @Test func `a static secret is compared whole`() throws {
+    @Test func `a static secret is compared as a whole`() throws {
         let source = try verifying(
             """
             {"scheme": "header", "header": "X-Parse-Webhook-Key",
@@ -450,7 +452,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
         #expect(failure(source, twice) == .secretMismatch(header: "X-Parse-Webhook-Key"))
     }
 
-    @Test func `a bearer token is compared whole`() throws {
+    @Test func `a bearer token is compared as a whole`() throws {
         let source = try verifying(
             #"{"scheme": "bearer", "secrets": [{"secret": "t0ken"}]}"#, preset: "debezium")
         func answer(_ value: String) -> VerificationError? {
@@ -465,7 +467,7 @@ private func header(_ name: String) -> String { #"{"header": "\#(name)"}"# }
                     "Authorization", rule: "\"Bearer\", a space and the token"))
     }
 
-    @Test func `a signed time is held against the clock`() throws {
+    @Test func `a signed time is checked against the clock`() throws {
         let source = try verifying(
             """
             {"scheme": "signature", "header": "X-Sig", "algorithm": "hmac-sha256", "output": "hex",
