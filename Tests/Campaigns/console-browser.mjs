@@ -240,7 +240,7 @@ class Campaign {
     await this.signIn("not the token");
     await this.tab.says("it is not a token of this relay");
     await this.signIn("a token out of a chat\u200b");
-    await this.tab.says("A token is sent as ASCII");
+    await this.tab.says("A token may contain only ASCII");
     await this.signIn(adminToken);
     await this.tab.sees("the page that was asked for", "document.querySelector('main h1')?.textContent === 'Deliveries'");
     if (await this.tab.evaluate("document.cookie")) throw new Error("the page can read the session's cookie");
@@ -411,9 +411,9 @@ class Campaign {
     await this.slow("/deadLetters\\?(?!.*user=ann)/", 1500);
     await this.fill({ reason: "BadCollapseId" });
     await this.fill({ user: "ann" });
-    await this.tab.says("No dead letter fits");
+    await this.tab.says("No dead letter matches");
     await this.tab.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))");
-    await this.tab.says("No dead letter fits");
+    await this.tab.says("No dead letter matches");
     await this.open("rehearse", { user: "ann", recordType: "Artwork", predicate: "price < 100", on: "create" });
     await this.tab.evaluate(`{ const fetched = globalThis.fetch; globalThis.fetch = async (target, options) => {
       const answer = await fetched(target, options);
@@ -464,7 +464,7 @@ class Campaign {
     await this.tab.says("dead letter dropped");
     // A filter narrows what is shown, and what is acted on.
     await this.fill({ user: "ann" });
-    await this.tab.says("No dead letter fits");
+    await this.tab.says("No dead letter matches");
     const [narrow] = (await this.relay.get("/deadLetters")).deadLetters;
     const { recordType, recordName } = (await this.relay.get("/changes?limit=1000")).changes.map(({ position, change }) => ({ position, recordType: change.type, recordName: change.name })).find(({ position }) => position === narrow.position);
     await this.fill({ user: "dora", recordType, record: recordName });
@@ -552,7 +552,7 @@ class Campaign {
     await this.fill({ words: "delete tokens" });
     await this.tab.sees("the call alone", "[...document.querySelectorAll('data-table tbody[role] tr')].length === 1 && document.querySelector('data-table tbody[role] tr').innerText.includes('DELETE')");
     await this.fill({ words: "nothing has this" });
-    await this.tab.says("No entry fits");
+    await this.tab.says("No entry matches");
   }
 
   async strangers() {

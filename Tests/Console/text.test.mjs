@@ -94,14 +94,14 @@ test("How a database is followed has a word and a tone", () => {
 });
 
 test("A source is not added under the name of another", () => {
-  assert.match(taken("shop", [{ name: "cms" }, { name: "shop" }]), /^There is a source shop already/);
+  assert.match(taken("shop", [{ name: "cms" }, { name: "shop" }]), /^A source shop already exists/);
   assert.equal(taken("shop", [{ name: "Shop" }]), undefined);
   assert.equal(taken("shop", []), undefined);
 });
 
 test("What is left out is of one subscription, or of one user", () => {
-  assert.equal(rest(3, "subscription"), "3 other changes did not fire it and came less near.");
-  assert.equal(rest(1, "change"), "1 other of the user's subscriptions did not fire and came less near.");
+  assert.equal(rest(3, "subscription"), "3 other changes did not fire it and came less close.");
+  assert.equal(rest(1, "change"), "1 other of the user's subscriptions did not fire and came less close.");
 });
 
 test("Moments as people say them", () => {

@@ -225,7 +225,7 @@ test("A push is seen as its user sees it", () => {
   assert.equal(seen({ aps: { "content-available": 1 } }).spoken, "a silent push");
   assert.equal(seen({ aps: { alert: { "loc-key": "NEW %@", "loc-args": ["Sea"] } } }).body, "NEW Sea");
   assert.equal(seen({ aps: { alert: { "loc-key": "NEW", "loc-args": ["Sea"] } } }).body, "NEW (Sea)");
-  assert.equal(seen({ aps: { badge: 0 } }).body, "Only the number on the icon changes");
+  assert.equal(seen({ aps: { badge: 0 } }).body, "Only the badge number changes");
   assert.equal(seen({}).isSilent, true);
   assert.equal(seen(undefined).isSilent, true);
 });

@@ -124,7 +124,7 @@ function showRecords(records, touched) {
 }
 
 function showCount() {
-  const text = `${rows.size} ${rows.size === 1 ? "record" : "records"}${results?.isFilling ? ", more are being read" : ""}`;
+  const text = `${rows.size} ${rows.size === 1 ? "record" : "records"}${results?.isFilling ? ", reading more" : ""}`;
   if (element("count").textContent !== text) element("count").textContent = text;
 }
 

@@ -10,7 +10,7 @@ export async function show(host, context) {
 
 // MARK: Tokens
 
-const kinds = { read: "read: sees everything, changes nothing", change: "change: changes what belongs to containers" };
+const kinds = { read: "read: can see everything, but change nothing", change: "change: can change what belongs to containers" };
 
 async function showTokens(host, context) {
   const { relay, signal, isMain } = context;
@@ -18,7 +18,7 @@ async function showTokens(host, context) {
   const again = () => load(place, list, signal);
   const add = () => askFor({
     title: "Create a token", word: "Create", fields: [
-      field("Label", input("label", "", { required: true, maxlength: 100 }), "For you: whose it is. It stands in the audit log."), field("May", choice("access", Object.entries(kinds))),
+      field("Label", input("label", "", { required: true, maxlength: 100 }), "For your own use: who has the token. The audit log shows it."), field("May", choice("access", Object.entries(kinds))),
       field("For", choice("of", [["", "all containers"], ...context.containers.map(({ container, environment }) => [`${container}/${environment}`, `${container}, ${environment}`])])),
       field("Hours", input("hours", "", { type: "number", min: 1, max: 876_000, placeholder: "until it is revoked" })),
     ],
@@ -34,7 +34,7 @@ async function showTokens(host, context) {
   const shown = ({ secret }) => dialog("Copy it now: it is not shown again", (close) => h("div", { class: "stack" }, snippet(secret, "the token"),
     h("div", { class: "actions end" }, button("I have it", () => close(), { kind: "primary" }))), { once: true });
   const revoke = (row) => ask({
-    title: `Revoke ${row.label}?`, word: "Revoke", says: "Calls with this token are refused from now on, and its sessions at the console end. It cannot be put back.",
+    title: `Revoke ${row.label}?`, word: "Revoke", says: "Calls with this token are refused from now on, and its console sessions end. This cannot be undone.",
     act: async () => {
       await relay.call("DELETE", `/admin/1/tokens/${encodeURIComponent(row.id)}`);
       tell("The token is revoked.");
@@ -45,7 +45,7 @@ async function showTokens(host, context) {
   async function list() {
     const { tokens: rows } = await relay.get("/admin/1/tokens", {}, signal);
     if (!rows.length) {
-      return empty("No token beside that of the configuration", "Give everybody, and every program, a token of their own that may do no more than they need: each is named in the audit log, and is revoked alone.",
+      return empty("No token besides that of the configuration", "Give every person and every program their own token with no more rights than they need: the audit log names each token, and each can be revoked separately.",
         isMain && button("Create a token", add, { kind: "primary" }));
     }
     return section(counted(rows.length, "token"), table({
@@ -60,8 +60,8 @@ async function showTokens(host, context) {
     }));
   }
 
-  fill(host, head("Tokens", isMain ? "Who may make administrative calls, beside whoever has the token of the configuration."
-    : "Who may make administrative calls. Whoever has the token of the configuration creates and revokes them."), place);
+  fill(host, head("Tokens", isMain ? "Who may make administrative calls, besides the holder of the configuration's token."
+    : "Who may make administrative calls. Only the holder of the configuration's token can create and revoke these tokens."), place);
   await again();
 }
 
@@ -74,13 +74,13 @@ async function showAudit(host, context) {
     keep(values);
     look();
   }, field("Contains", input("words", params.words, { placeholder: "a caller, a path, a status" })), h("button", null, "Filter"));
-  fill(host, head("Audit log", "Administrative calls that changed something, or were refused; the newest first. It is kept as long as retention says."), form, place);
+  fill(host, head("Audit log", "Administrative calls that changed something or were refused, the newest first. Entries are kept as long as the retention settings say."), form, place);
 
   const look = () => load(place, async () => {
     const words = params.words ?? "";
     const list = await relay.list("/admin/1/audit", {}, "entries", signal);
     const chosen = (page) => ({ ...page, rows: page.rows.filter((row) => fits(row, words)) });
-    if (!list.rows.length) return empty("Nothing was changed yet", "A call is noted here when it changes something, or is refused.");
+    if (!list.rows.length) return empty("No entry yet", "A call appears here when it changes something or is refused.");
     const first = chosen(list);
     // This reads further pages until one has a row, so that the table is never empty while there is more.
     const more = async () => {
@@ -90,12 +90,12 @@ async function showAudit(host, context) {
       }
     };
     const { rows, hasMore } = first.rows.length || !first.hasMore ? first : await more();
-    if (!rows.length) return empty("No entry fits", "None of what is kept has these words.", button("Show all", () => context.go("audit")));
+    if (!rows.length) return empty("No entry matches", "No kept entry contains these words.", button("Show all", () => context.go("audit")));
     return table({
       label: "Audit log", rows, hasMore, more, columns: [
         { title: "When", value: (row) => row.at, cell: (row) => when(row.at) }, { title: "Caller", value: (row) => row.caller, cell: (row) => said(row.caller, 60) },
         { title: "Call", value: (row) => row.method }, { title: "Path", value: (row) => row.path, cell: (row) => code(row.path, 100) },
-        { title: "Came to", value: (row) => [row.status, row.code].filter(Boolean).join(" "), cell: (row) => (row.status ? badge([row.status, row.code].filter(Boolean).join(" "), row.status < 300 ? "good" : "bad") : badge("not answered", "warn")) },
+        { title: "Result", value: (row) => [row.status, row.code].filter(Boolean).join(" "), cell: (row) => (row.status ? badge([row.status, row.code].filter(Boolean).join(" "), row.status < 300 ? "good" : "bad") : badge("not answered", "warn")) },
         { title: "Number", hidden: true, value: (row) => row.id },
       ],
     });

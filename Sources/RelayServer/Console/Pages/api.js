@@ -32,7 +32,7 @@ export class Relay {
   /** Makes one call; returns the relay's answer, or throws `Refusal` or `Unreachable`. */
   async call(method, path, { query, body, signal, token } = {}) {
     // Browsers resolve a path segment "." or "..", even an escaped one, so the call would go to another path.
-    if (/\/\.{1,2}(\/|$)/.test(path)) throw new Error("A browser cannot ask for something whose name is one dot or two. The command belfry can.");
+    if (/\/\.{1,2}(\/|$)/.test(path)) throw new Error("A browser cannot request something whose name is “.” or “..”. Use the command belfry for that.");
     const headers = {};
     // The relay requires this header field, because pages of other sites cannot send it.
     if (method !== "GET") headers["X-Belfry-Console"] = "1";
@@ -49,7 +49,7 @@ export class Relay {
       text = await response.text();
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new Unreachable("The relay does not answer. It may be starting anew, or the way to it is cut.");
+      throw new Unreachable("The relay does not answer. It may be restarting, or the connection to it may be interrupted.");
     }
     let answer;
     try {

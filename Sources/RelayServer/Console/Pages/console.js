@@ -22,7 +22,7 @@ function takeCode() {
 
 async function signIn(token) {
   // A token copied from a chat or document may contain characters that cannot be sent.
-  if (/[^\x20-\x7e]/.test(token)) throw new Error("A token is sent as ASCII, and this has another character in it, perhaps one that nobody sees. Copy it once more.");
+  if (/[^\x20-\x7e]/.test(token)) throw new Error("A token may contain only ASCII characters, and this one has another character, possibly an invisible one. Copy it again.");
   session = await relay.call("POST", "/admin/1/session", { token });
 }
 
@@ -36,7 +36,7 @@ function showSignIn(refusal) {
   const trouble = h("div");
   const send = h("button", { class: "primary" }, "Sign in");
   const form = h("form", { class: "form" }, field("Administrative token", token,
-    "The relay's setting admin.token, or one made by belfry tokens create. One that may only read signs in as a reader."),
+    "The relay's setting admin.token, or a token made with belfry tokens create. A token that may only read signs in as a reader."),
   trouble, send);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -273,7 +273,7 @@ async function begin() {
 }
 
 relay.onSignedOut = () => {
-  if (frame) showSignIn("Your session has ended, or its token was revoked. Sign in, and you go on where you were.");
+  if (frame) showSignIn("Your session has ended, or its token was revoked. Sign in to continue where you were.");
 };
 
 /**
@@ -309,7 +309,7 @@ async function start() {
     try {
       session = await relay.enter(code);
     } catch (error) {
-      return showSignIn(error.status === 401 ? "That address signs in once, within ten minutes, and did or is too old. Sign in with a token." : error);
+      return showSignIn(error.status === 401 ? "That sign-in address works only once and for ten minutes; it was already used or is too old. Sign in with a token." : error);
     }
   }
   try {

@@ -21,11 +21,11 @@ async function showAll(host, context) {
   const form = filters((values) => {
     keep(values);
     look();
-  }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead", "seen", ["folded", "told with others"]], params.state)),
-  field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Beside a user" })),
-  field("Device", input("device", params.device, { title: "Beside a user" })), field("Change at position", input("position", params.position, { inputmode: "numeric" })),
+  }, field("State", choice("state", [["", "all"], "delivered", "waiting", "dead", "seen", ["folded", "in a digest"]], params.state)),
+  field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Only with a user" })),
+  field("Device", input("device", params.device, { title: "Only with a user" })), field("Change at position", input("position", params.position, { inputmode: "numeric" })),
   h("button", null, "Filter"));
-  fill(host, head("Deliveries", "What became of pushes, the newest first.",
+  fill(host, head("Deliveries", "What happened to pushes, the newest first.",
     link(context.to("deadletters"), "Dead letters")), form, waitingPart(context), place);
 
   function look() {
@@ -33,10 +33,10 @@ async function showAll(host, context) {
       const query = filtersOf(params, names);
       const list = await relay.list(`${base}/deliveries`, query, "deliveries", signal);
       if (!list.rows.length) {
-        return names.some((name) => params[name]) ? empty("No delivery fits", "Nothing of what is kept has these filters.",
+        return names.some((name) => params[name]) ? empty("No delivery matches", "Nothing that is kept matches these filters.",
           button("Show all", () => context.go("deliveries", context.current)))
-          : empty("No delivery yet", "A delivery is one push to one device. It is there once a change fired a subscription of somebody with a device.",
-            link(context.to("tail"), "See changes as they come"));
+          : empty("No delivery yet", "A delivery is one push to one device. It appears when a change fires a subscription of a user who has a device.",
+            link(context.to("tail"), "Watch changes as they arrive"));
       }
       return table({
         label: "Deliveries", ...list, columns: columns(context),
@@ -50,7 +50,7 @@ function columns(context) {
   return [
     { title: "When", value: (row) => row.at, cell: (row) => when(row.at) },
     { title: "State", value: (row) => row.state, cell: (row) => [badge(row.state, tones[row.state]), row.deliveredAt && [" ", badge(row.openedAt ? "opened" : "came", "good")]] },
-    { title: "Came to the device", hidden: true, value: (row) => row.deliveredAt ?? "" }, { title: "Opened", hidden: true, value: (row) => row.openedAt ?? "" },
+    { title: "Arrived on the device", hidden: true, value: (row) => row.deliveredAt ?? "" }, { title: "Opened", hidden: true, value: (row) => row.openedAt ?? "" },
     { title: "Device", value: (row) => row.deviceID ?? row.deviceSerial, cell: (row) => row.deviceID ? said(row.deviceID, 40) : h("span", { class: "dim" }, `#${row.deviceSerial}`) },
     {
       title: "User", value: (row) => row.userRecordName ?? "",
@@ -96,11 +96,11 @@ async function showOne(host, context) {
   await load(place, async () => {
     const one = await relay.get(`${base}/deliveries/${encodeURIComponent(params.delivery)}`, {}, signal);
     const held = one.deadLetter ?? one.retry;
-    return [section("What it is", facts(["State", badge(one.state, tones[one.state])], ["apns-id", code(one.deliveryID)],
+    return [section("Details", facts(["State", badge(one.state, tones[one.state])], ["apns-id", code(one.deliveryID)],
       ["Change", link(context.to("explain", { delivery: one.deliveryID, position: one.position }), code(one.position))],
       ["Device", said(one.deviceID ?? held?.deviceID ?? `#${one.deviceSerial}`)], ["User", said(one.userRecordName ?? held?.userRecordName ?? "–")],
       ["Subscription", said(one.subscriptionID ?? held?.subscriptionID ?? `#${one.subscriptionSerial}`)],
-      one.deliveredAt && ["Came to the device", when(one.deliveredAt)], one.openedAt && ["Opened", when(one.openedAt)],
+      one.deliveredAt && ["Arrived on the device", when(one.deliveredAt)], one.openedAt && ["Opened", when(one.openedAt)],
       one.retry && ["Waits for", h("span", null, words(one.retry.pause.kind), " until ", when(one.retry.pause.until), ": ", said(one.retry.pause.reason, 200))],
       one.deadLetter && ["Ended because", said(one.deadLetter.reason, 200)])),
     section("Attempts", table({
@@ -136,10 +136,10 @@ async function showDead(host, context) {
   const form = filters((values) => {
     keep(values);
     look();
-  }, field("Reason", input("reason", params.reason, { placeholder: "any, as BadTopic" })), field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Beside a user" })),
-  field("Device", input("device", params.device, { title: "Beside a user" })), field("Record type", input("recordType", params.recordType)), field("Record", input("record", params.record, { title: "Beside a record type" })),
+  }, field("Reason", input("reason", params.reason, { placeholder: "any, such as BadTopic" })), field("User", input("user", params.user)), field("Subscription", input("subscription", params.subscription, { title: "Only with a user" })),
+  field("Device", input("device", params.device, { title: "Only with a user" })), field("Record type", input("recordType", params.recordType)), field("Record", input("record", params.record, { title: "Only with a record type" })),
   h("button", null, "Filter"));
-  fill(host, head("Dead letters", "Deliveries that ended without success. Mend the cause, then redrive them: they are sent anew, with the same apns-id.",
+  fill(host, head("Dead letters", "Deliveries that ended without success. Fix the cause, then redrive them: they are sent again with the same apns-id.",
     link(context.to("deliveries"), "All deliveries")), form, place);
 
   /** Asks, and then redrives or drops. `choices` are the arguments of successive calls: all, a reason, or the IDs of the shown letters. */
@@ -170,17 +170,17 @@ async function showDead(host, context) {
       const list = await relay.list(`${base}/deadLetters`, asked, "deadLetters", signal);
       const { rows } = list;
       if (!rows.length) {
-        return names.some((name) => asked[name]) ? empty("No dead letter fits", "Nothing of what is kept has these filters.",
+        return names.some((name) => asked[name]) ? empty("No dead letter matches", "Nothing that is kept matches these filters.",
           button("Show all", () => context.go("deadletters", context.current)))
-          : empty("No dead letters", "Every push that was owed has been accepted, or is tried again still.", link(context.to("deliveries"), "See deliveries"));
+          : empty("No dead letters", "Every push was accepted or is still being retried.", link(context.to("deliveries"), "See deliveries"));
       }
       const isAll = !list.hasMore && rows.length < 1000;
       // The calls accept a reason or IDs; for other filters, the IDs of the loaded rows are used.
       const isNarrow = names.some((name) => name !== "reason" && asked[name]);
-      const which = isNarrow ? "those that fit the filters" : asked.reason ? `all with the reason ${asked.reason}` : "all dead letters";
+      const which = isNarrow ? "those that match the filters" : asked.reason ? `all with the reason ${asked.reason}` : "all dead letters";
       // If the table shows all dead letters, the buttons mean these, and not later ones.
       const choicesOf = () => (isNarrow || isAll ? chunks(letters.rows.map(({ deliveryID }) => deliveryID), 500).map((ids) => ({ ids })) : [asked.reason ? { reason: asked.reason } : { all: true }]);
-      const number = () => (isNarrow ? `${counted(letters.rows.length, "dead letter")} that ${letters.rows.length === 1 ? "is" : "are"} loaded` : isAll ? counted(rows.length, "dead letter") : "All of them, also those that are not shown,");
+      const number = () => (isNarrow ? `${counted(letters.rows.length, "dead letter")} that ${letters.rows.length === 1 ? "is" : "are"} loaded` : isAll ? counted(rows.length, "dead letter") : "All of them, including those that are not shown,");
       const byReason = [...Map.groupBy(rows, (row) => row.reason)].sort(([, one], [, other]) => other.length - one.length);
       const word = isNarrow || asked.reason ? "these" : "all";
       const letters = table({

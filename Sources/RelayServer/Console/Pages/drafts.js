@@ -17,7 +17,7 @@ export function valueOf(kind, text) {
       return text.trim() === "true";
     case "date": {
       const time = Date.parse(text.trim());
-      if (Number.isNaN(time)) throw new Error(`“${text}” is not a moment, as 2026-11-24T12:00:00Z`);
+      if (Number.isNaN(time)) throw new Error(`“${text}” is not a time such as 2026-11-24T12:00:00Z`);
       return { $date: time / 1000 };
     }
     case "reference": return { $ref: text.trim() };

@@ -12,17 +12,17 @@ export async function show(host, context) {
   const { params } = context;
   const way = params.way ?? (params.delivery ? "delivery" : params.subscription && !params.position && !params.recordName ? "subscription" : "change");
   const answer = h("div", { class: "stack", "aria-live": "polite" });
-  fill(host, head("Explain", "Why a push came, or did not: step by step, as of the moment at which the change was judged."),
-    h("nav", { class: "tabs", "aria-label": "What is asked by" }, Object.entries(ways).map(([name, title]) =>
+  fill(host, head("Explain", "Why a push was or was not sent: step by step, as things were when the change was judged."),
+    h("nav", { class: "tabs", "aria-label": "Ask by" }, Object.entries(ways).map(([name, title]) =>
       h("a", { href: context.to("explain", { ...kept(params), way: name }), "aria-current": name === way ? "page" : undefined }, title))),
     form(way, context, answer), answer);
   const isAsked = way === "delivery" ? params.delivery : way === "subscription" ? params.subscription && params.user
     : (params.position || params.recordName) && (params.user || params.device) || params.source && params.webhookID;
   if (isAsked) await explain(answer, way, context);
   else fill(answer, empty("Ask about a push", {
-    change: "Name a change, by its record or its position in the log, and whose subscriptions you wonder about.",
-    subscription: "Name a subscription and its user: which of the last changes fired it, and which nearly did.",
-    delivery: "Name a delivery by its apns-id: why did this device get it, and what became of it?",
+    change: "Name a change, by its record or its position in the log, and the user whose subscriptions you ask about.",
+    subscription: "Name a subscription and its user: see which of the latest changes fired it and which nearly did.",
+    delivery: "Name a delivery by its apns-id: see why this device got it and what happened to it.",
   }[way], link(context.to("tail"), "Pick a change in the tail"), link(context.to("deliveries"), "Pick a delivery")));
 }
 
@@ -117,11 +117,11 @@ async function explain(place, way, context) {
     // For one subscription, the sentence says more than its only explanation.
     return [(!isOne || found.known || found.lookedThrough) && h("p", { class: "lead" }, said(found.sentence, 1000)),
       found.known && h("p", { class: "dim" }, "Appended at ", found.known.map(({ position }, index) => [index > 0 && ", ", link(context.to("explain", { position, user: params.user, way: "change" }), code(position))]), "."),
-      found.explanations.length === 0 && !found.known && empty("Nothing to explain", "No change and no subscription of this user fits the question."),
+      found.explanations.length === 0 && !found.known && empty("Nothing to explain", "No change and no subscription of this user matches the question."),
       found.explanations.map((one) => explanation(one, context, isOne)),
       found.others > 0 && h("p", { class: "dim" }, rest(found.others, way)),
-      found.parked?.length > 0 && h("p", null, "Parked changes may be meant: ", link(context.to("parked"), found.parked.join(", "))),
-      found.cut && h("p", { class: "dim" }, "The time was over before everything was looked at.")];
+      found.parked?.length > 0 && h("p", null, "Parked changes that may be related: ", link(context.to("parked"), found.parked.join(", "))),
+      found.cut && h("p", { class: "dim" }, "The time limit was reached before everything was checked.")];
   }, signal);
 }
 
@@ -171,7 +171,7 @@ function steps(all) {
   return h("ol", { class: "steps" }, all.map(({ step, outcome, says, facts }) => {
     const [sign, word] = signs[outcome] ?? signs.noted;
     const detail = () => h("div", { class: "stack" }, facts.before?.comparisons && [h("span", { class: "dim small" }, "The record before:"), condition(facts.before)],
-      json(facts, `facts of ${step}`));
+      json(facts, `details of ${step}`));
     return h("li", { class: outcome }, h("span", { class: "outcome", role: "img", "aria-label": word }, sign), h("span", { class: "name" }, words(step)),
       h("div", { class: "says" }, facts ? folded(said(says, 1000), detail) : said(says, 1000)));
   }));

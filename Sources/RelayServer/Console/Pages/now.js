@@ -32,8 +32,8 @@ export async function show(host, context) {
   const grid = h("div", { class: "plots" }, elements);
   const rest = h("div", { class: "stack" });
   const state = h("span", { class: "live", role: "status" }, "…");
-  fill(host, head("Now", session.container ? `What ${session.container} does, and what needs you.`
-    : "What the relay does, and what needs you.", state), h("div", null, verdict, spoken), halts, grid, rest);
+  fill(host, head("Now", session.container ? `What ${session.container} is doing, and what needs your attention.`
+    : "What the relay is doing, and what needs your attention.", state), h("div", null, verdict, spoken), halts, grid, rest);
   const jobs = [attention(verdict, spoken, context), session.container ? undefined : overview(halts, rest, context)];
   if (!session.container) jobs.push(series(elements, grid, state, context));
   else grid.remove();
@@ -67,7 +67,7 @@ async function attention(place, spoken, context) {
     const isFine = found.state === "ok" || !first;
     if (spoken.about === (isFine ? "" : first.check)) return;
     spoken.about = isFine ? "" : first.check;
-    spoken.textContent = isFine ? "Nothing needs you." : visible(`${first.check}: ${first.text}`);
+    spoken.textContent = isFine ? "Nothing needs your attention." : visible(`${first.check}: ${first.text}`);
   };
   await look().catch((error) => {
     if (error.name !== "AbortError") fill(place, problem(error));
@@ -85,12 +85,12 @@ function shown({ state, checks }, context, isOpen) {
   const [first] = all;
   const isFine = state === "ok" || !first;
   const others = all.filter((check) => check !== first && check.state !== "ok").length;
-  const title = isFine ? "Nothing needs you." : h("span", null, said(first.check, 120), ": ", said(first.text, 300));
+  const title = isFine ? "Nothing needs your attention." : h("span", null, said(first.check, 120), ": ", said(first.text, 300));
   return h("div", { class: `verdict ${isFine ? "ok" : first.state}` },
     badge(...(isFine ? ["fine", "good"] : [states[first.state]?.[1] ?? first.state, states[first.state]?.[0]])),
     h("p", { class: "verdict-title" }, title), !isFine && next(first, context),
     h("div", { class: "dim small" }, isFine ? counted(checks.length, "check is", "checks are") + " fine."
-      : others ? `And ${counted(others, "other")} to look at.` : ""),
+      : others ? `${counted(others, "more check")} to look at.` : ""),
     h("div", null, folded(`All ${checks.length} checks`, () => h("ul", { class: "checks" }, all.map((check) =>
       h("li", null, badge(states[check.state]?.[1] ?? check.state, states[check.state]?.[0]),
         h("span", null, h("b", null, said(check.check, 120)), " ", said(check.text, 400)),
@@ -129,7 +129,7 @@ async function overview(halts, rest, context) {
     draw(halts, found.halts, () => found.halts.length > 0 && section(found.halts.length === 1 ? "Pushes are halted" : `${found.halts.length} halts`,
       h("ul", { class: "stack" }, found.halts.map((halt) => haltLine(halt, context)))));
     draw(containers, found.containers, () => (found.containers.length ? section("Containers", containersOf(found)) : empty("No container yet",
-      "A container is one application's data: its keys, its sources of changes, its gateway credential.",
+      "A container holds one application's data and settings: its keys, its change sources and its gateway credential.",
       context.isMain && link(address("containers"), "Create one"))));
     draw(numbers, { ...found, containers: undefined, halts: undefined }, () => relaySection(found));
   };
@@ -145,7 +145,7 @@ export function haltLine(halt, { relay, mayChange, recount }) {
     h("span", { class: "dim" }, "since ", when(halt.since), ", tried again ", when(halt.until)),
     mayChange && button("Try now", async () => {
       const { ended } = await relay.post(`${base}/resume`, {});
-      tell(`${counted(ended, "halt")} ended: what waits is sent.`);
+      tell(`${counted(ended, "halt")} ended: the waiting pushes are sent.`);
       recount();
     }, { kind: "small" }));
 }

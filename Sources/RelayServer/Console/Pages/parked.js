@@ -7,11 +7,11 @@ import { counted, parseJSON, toJSON } from "./text.js";
 export async function show(host, context) {
   const { relay, base, signal, mayChange, params } = context;
   const place = h("div");
-  fill(host, head("Parked changes", "What sources sent and could not be mapped. Mend the source's mapping or the change itself, then replay it: it is appended at the end of the log."), place);
+  fill(host, head("Parked changes", "Changes that sources sent and that could not be mapped. Fix the source's mapping or the change itself, then replay it: it is appended at the end of the log."), place);
   const look = () => load(place, async () => {
     const list = await relay.list(`${base}/changes/parked`, { limit: 200 }, "parked", signal);
     if (!list.rows.length) {
-      return empty("Nothing is parked", "Changes that cannot be mapped are kept here, where their source is set to park them.", link(context.to("containers", { tab: "sources" }), "See the sources"));
+      return empty("Nothing is parked", "Changes that cannot be mapped are kept here if their source is set to park them.", link(context.to("containers", { tab: "sources" }), "See the sources"));
     }
     const all = table({
       label: "Parked changes", ...list,
@@ -28,7 +28,7 @@ export async function show(host, context) {
 
   const replay = (number, body) => relay.post(`${base}/changes/parked/${number}/replay`, body === undefined ? undefined : { body }, signal);
   const done = async (results) => {
-    tell(`Replayed: ${(results ?? []).map(({ status, position }) => (position ? `${status} at ${position}` : status)).join(", ") || "nothing came of it"}.`);
+    tell(`Replayed: ${(results ?? []).map(({ status, position }) => (position ? `${status} at ${position}` : status)).join(", ") || "no result"}.`);
     context.recount();
     await look();
   };
@@ -37,7 +37,7 @@ export async function show(host, context) {
     const bar = h("progress", { max: rows.rows.length, value: 0, "aria-label": "Replayed" });
     return ask({
       title: `Replay ${counted(rows.rows.length, "parked change")}?`, danger: false, word: "Replay",
-      says: h("div", { class: "stack" }, h("p", null, "Each is mapped again, as its source is set now, and appended at the end of the log. What still cannot be mapped stays parked."), bar),
+      says: h("div", { class: "stack" }, h("p", null, "Each is mapped again with the source's current settings and appended at the end of the log. Changes that still cannot be mapped stay parked."), bar),
       act: async (goesOn) => {
         let taken = 0;
         let first;
@@ -75,11 +75,11 @@ export async function show(host, context) {
         }
       };
       return h("div", { class: "stack" }, h("p", null, row.path && [code(row.path), ": "], said(row.reason, 600)),
-        field("What came", area, mayChange ? "Mend it here, or mend the source's mapping and replay it as it is." : undefined), trouble,
+        field("What was received", area, mayChange ? "Fix it here, or fix the source's mapping and replay it unchanged." : undefined), trouble,
         h("div", { class: "actions end" }, mayChange && button("Drop", () => {
           close();
           return ask({
-            title: `Drop parked change ${row.number}?`, word: "Drop", says: "It is deleted for good, and never becomes a change.",
+            title: `Drop parked change ${row.number}?`, word: "Drop", says: "It is deleted permanently and never becomes a change.",
             act: async () => {
               await relay.call("DELETE", `${base}/changes/parked/${row.number}`);
               tell("Dropped.");

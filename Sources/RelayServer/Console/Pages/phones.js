@@ -11,7 +11,7 @@ export async function show(host, context) {
   const state = h("span", { class: "live", role: "status" }, "…");
   const grid = h("div", { class: "phones" });
   const said_ = h("p", { class: "away", "aria-live": "polite" });
-  fill(host, head("Phones", "The sandbox's devices. A push that the made-up gateway accepts appears here as its user would see it.", state, context.current && link(context.to("send"), "Send a change")), grid, said_);
+  fill(host, head("Phones", "The sandbox's devices. A push that the simulated gateway accepts appears here as its user would see it.", state, context.current && link(context.to("send"), "Send a change")), grid, said_);
   const screens = new Map();
   let after;
   const take = ({ phones, pushes, after: next, restarted }, isFirst) => {
@@ -30,14 +30,14 @@ export async function show(host, context) {
       screens.get(`${push.userRecordName}\n${push.deviceID}`)?.take(push, !isFirst);
       if (!isFirst) said_.textContent = `${push.deviceID}: ${seen(push.payload).spoken}`;
     }
-    if (!screens.size) fill(grid, empty("No device", "The sandbox's devices are gone: start it with a folder of its own to have them back."));
+    if (!screens.size) fill(grid, empty("No device", "The sandbox's devices are gone: start the sandbox with a new folder to get them back."));
     after = next;
   };
   try {
     take(await relay.get("/admin/1/phones", {}, signal), true);
   } catch (error) {
     if (error.status !== 404) throw error;
-    fill(grid, h("div", null, empty("Only the sandbox has phones", "belfry dev runs a relay with made-up devices. A real relay's pushes go to real ones.", link(context.to("tail"), "See pushes in the tail")), snippet("belfry dev", "starting the sandbox")));
+    fill(grid, h("div", null, empty("Only the sandbox has phones", "belfry dev runs a relay with simulated devices. A real relay's pushes go to real devices.", link(context.to("tail"), "See pushes in the tail")), snippet("belfry dev", "starting the sandbox")));
     return;
   }
   (async () => {
@@ -89,8 +89,8 @@ class Phone {
     const marks = [shown.sound && "♪ sound", shown.isCritical && "critical", shown.badge !== undefined && `badge ${shown.badge}`].filter(Boolean).join(" · ");
     this.list.prepend(h("article", { class: `push ${shown.isSilent ? "silent" : ""} ${isFresh ? "fresh" : ""}` },
       h("div", { class: "push-top" }, h("span", null, said(push.topic?.split(".").at(-1) ?? "", 30)), h("time", { datetime: push.at }, new Date(push.at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" }))),
-      shown.isSilent ? h("p", null, "Silent: the application is woken, and shows nothing") : [shown.title && h("p", { class: "push-title" }, said(shown.title, 300)), shown.subtitle && h("p", null, said(shown.subtitle, 300)), h("p", null, said(shown.body, 600))],
-      shown.isLocalised && h("p", { class: "small" }, "Text by the application's own strings"),
+      shown.isSilent ? h("p", null, "Silent: the application is woken and shows nothing") : [shown.title && h("p", { class: "push-title" }, said(shown.title, 300)), shown.subtitle && h("p", null, said(shown.subtitle, 300)), h("p", null, said(shown.body, 600))],
+      shown.isLocalised && h("p", { class: "small" }, "Text from the application's own localized strings"),
       h("div", { class: "push-top" }, h("span", null, marks), link(this.context.to("explain", { delivery: push.deliveryID }), "Why?"))));
     while (this.list.childElementCount > most) this.list.lastElementChild.remove();
   }

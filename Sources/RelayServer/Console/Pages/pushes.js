@@ -28,7 +28,7 @@ export function seen(payload, pushType) {
   const badge = typeof aps.badge === "number" ? aps.badge : undefined;
   const isSilent = pushType === "background" || !(title || subtitle || body || sound || badge !== undefined);
   return {
-    title, subtitle, body: body ?? (title || isSilent ? "" : badge === undefined ? "" : "Only the number on the icon changes"), sound, badge, isSilent,
+    title, subtitle, body: body ?? (title || isSilent ? "" : badge === undefined ? "" : "Only the badge number changes"), sound, badge, isSilent,
     isCritical: typeof aps.sound === "object" && Boolean(aps.sound?.critical), isLocalised: [alert["loc-key"], alert["title-loc-key"], alert["subtitle-loc-key"]].some((key) => key !== undefined),
     spoken: isSilent ? "a silent push" : [title, subtitle, body].filter(Boolean).join(". ") || `badge ${badge}`,
   };

@@ -7,7 +7,7 @@ import { badge, button, choice, empty, facts, field, folded, head, input, json, 
 import { table } from "./table.js";
 import { brief, count, counted, happened, measure } from "./text.js";
 
-const moments = { matches: "whenever it matches after", entered: "when it begins to match", left: "when it ceases to match", stayed: "when it matched and matches still" };
+const moments = { matches: "whenever it matches after the change", entered: "when it begins to match", left: "when it stops matching", stayed: "when it matched and still matches" };
 const spans = { 10000: "the last 10,000 changes", 100000: "the last 100,000 changes", 1000000: "the last 1,000,000 changes" };
 
 export async function show(host, context) {
@@ -26,13 +26,13 @@ export async function show(host, context) {
     h("label", { for: `on-${word}` }, happened(word))));
   // Subscriptions to a zone or database do not have these fields.
   const ofQueries = [editor.element, h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fires when a record is"), h("div", { class: "row" }, boxes)),
-    h("div", { class: "grid" }, field("Of updates", choice("firesWhen", Object.entries(moments), params.firesWhen)),
+    h("div", { class: "grid" }, field("For updates", choice("firesWhen", Object.entries(moments), params.firesWhen)),
       field("Only if one of these fields changed", input("changedKeys", params.changedKeys, { placeholder: "price, title" })))];
   const form = h("form", { class: "card" },
     h("div", { class: "grid" }, user, subscription, field("Database", choice("database", ["public", "private", "shared"], params.database)),
       field("Record type", recordType)), ofQueries,
-    h("div", { class: "grid" }, field("Text of the push", input("alertBody", params.alertBody ?? "")), field("At most so many pushes", input("pushes", params.pushes, { inputmode: "numeric", placeholder: "any number" })),
-      field("in so many seconds", input("seconds", params.seconds, { inputmode: "numeric" })), field("Told together, seconds after the first", input("digest", params.digest, { inputmode: "numeric", placeholder: "at once" })), field("Judged by", choice("changes", Object.entries(spans), params.changes ?? "10000"))),
+    h("div", { class: "grid" }, field("Text of the push", input("alertBody", params.alertBody ?? "")), field("Maximum number of pushes", input("pushes", params.pushes, { inputmode: "numeric", placeholder: "any number" })),
+      field("within this many seconds", input("seconds", params.seconds, { inputmode: "numeric" })), field("Digest: seconds after the first push", input("digest", params.digest, { inputmode: "numeric", placeholder: "at once" })), field("Judged on", choice("changes", Object.entries(spans), params.changes ?? "10000"))),
     h("div", { class: "actions" }, h("button", { class: "primary" }, "Rehearse"), h("span", { class: "dim small" }, "Nothing is saved or sent.")));
 
   const read = () => {
@@ -104,7 +104,7 @@ export async function show(host, context) {
     check();
   }
 
-  fill(host, head("Rehearse", "Try a subscription on the changes that have come already: how often it would have fired, with which pushes, and at what cost."), form, answer);
+  fill(host, head("Rehearse", "Test a subscription on past changes: how often it would have fired, with which pushes and at what cost."), form, answer);
   if (params.subscription && params.user) {
     await readSaved(params.user);
     const one = known(params.subscription);
@@ -113,8 +113,8 @@ export async function show(host, context) {
     else if (!one) tell(`There is no subscription ${params.subscription} of ${params.user} now.`, "bad");
   }
   if (params.run) await rehearse(answer, read(), draft(), context);
-  else fill(answer, empty("Nothing rehearsed yet", "Say whose subscription it would be, which record type it watches, and its condition. An empty condition watches every record.",
-    context.mayChange && link(context.to("send"), "Make a change to try it on")));
+  else fill(answer, empty("Nothing rehearsed yet", "Enter the user, the record type and the condition of the subscription. An empty condition matches every record.",
+    context.mayChange && link(context.to("send"), "Send a change to test it")));
   check();
 }
 
@@ -166,7 +166,7 @@ class DraftEditor {
   async #check({ query, firesOn, firesWhen, changedKeys }) {
     const { relay, base, signal } = this.context;
     if (!query) return fill(this.state);
-    if (!query.recordType) return fill(this.state, h("span", { class: "dim" }, "Name a record type first."));
+    if (!query.recordType) return fill(this.state, h("span", { class: "dim" }, "Enter a record type first."));
     const round = (this.#asked += 1);
     const text = this.text;
     const isOld = () => signal.aborted || round !== this.#asked || text !== this.text;
@@ -177,7 +177,7 @@ class DraftEditor {
       // The places refer to the text that was sent, which may be in another dialect than the shown text.
       const isShown = query.predicate === text;
       this.#mark(warnings.filter(({ offset }) => offset !== undefined && text && isShown).map((warning) => ({ ...mistake(text, warning), tone: "warn" })));
-      fill(this.state, h("div", null, badge(warnings.length ? "can be saved, and is doubtful" : "fine", warnings.length ? "warn" : "good"), " ",
+      fill(this.state, h("div", null, badge(warnings.length ? "can be saved, but is doubtful" : "fine", warnings.length ? "warn" : "good"), " ",
         h("span", { class: "dim" }, costOf(predicateCost))), canonical && canonical !== text && h("div", null, "Read as ", code(canonical, 500)),
       warnings.map(({ reason, hint }) => h("div", null, said(reason, 300), hint && [": ", said(hint, 200)])));
     } catch (error) {
@@ -192,7 +192,7 @@ class DraftEditor {
   }
 }
 
-const costOf = (cost) => cost && `looked at for ${measure(cost.candidatesPerChange * 100)} % of the changes, ${measure(cost.comparisonsPerChange)} comparisons each`;
+const costOf = (cost) => cost && `checked for ${measure(cost.candidatesPerChange * 100)} % of the changes, ${measure(cost.comparisonsPerChange)} comparisons each`;
 
 // MARK: The rehearsal
 
@@ -200,7 +200,7 @@ const running = new WeakMap(); // The rehearsal that fills each part of the page
 
 async function rehearse(place, values, draft, { relay, base, signal, ...context }) {
   const most = Number(values.changes);
-  const bar = h("progress", { max: most, value: 0, "aria-label": "Changes looked at" });
+  const bar = h("progress", { max: most, value: 0, "aria-label": "Changes checked" });
   const said_ = h("span", { class: "dim" }, "Judging …");
   const stopper = new AbortController();
   signal.addEventListener("abort", () => stopper.abort());
@@ -233,7 +233,7 @@ async function rehearse(place, values, draft, { relay, base, signal, ...context 
     if (isOld()) return;
     if (!isStopped) return void fill(place, problem(error, () => rehearse(place, values, draft, { relay, base, signal, ...context })), sum && result(sum, values, context));
   }
-  if (!isOld()) fill(place, sum ? result(sum, values, context) : h("p", { class: "dim" }, "Stopped before anything was judged."));
+  if (!isOld()) fill(place, sum ? result(sum, values, context) : h("p", { class: "dim" }, "Stopped before any change was judged."));
 }
 
 function result(found, values, context) {
@@ -243,17 +243,17 @@ function result(found, values, context) {
   return [section(found.isSum ? `Would have fired ${counted(found.fired, "time")} in ${counted(found.lookedAt.changes, "change")}.` : said(found.sentence, 1000),
     h("div", { class: "numbers" }, number(found.fired, "times fired", "time fired"), number(found.pushes, "pushes", "push"), number(found.devices, "devices", "device"),
       number(found.lookedAt.changes, "changes judged", "change judged"),
-      kindness && [number(kindness.pushes, "would have gone"), number(kindness.together, "told with others"), kindness.waiting > 0 && number(kindness.waiting, "would wait still")],
+      kindness && [number(kindness.pushes, "would have been sent"), number(kindness.together, "in a digest"), kindness.waiting > 0 && number(kindness.waiting, "would still wait")],
       change && [number(change.firedBefore, "times, as saved", "time, as saved"), number(change.added, "added"), number(change.removed, "removed")]),
     h("p", { class: "dim" }, operations.filter((word) => found.byOperation[word]).map((word) => `${happened(word)} ${count(found.byOperation[word])}`).join(", "), found.predicateCost && ` · ${costOf(found.predicateCost)}`),
     found.fired > 0 && bars(isDaily ? byDay : byHour, isDaily ? "day" : "hour"),
     (found.warnings ?? []).map(({ reason, hint }) => h("p", null, badge("doubtful", "warn"), " ", said(reason, 300), hint && [": ", said(hint, 200)])),
     errors.count > 0 && h("p", null, badge(counted(errors.count, "error"), "warn"), " ", errors.example && said(errors.example.says, 300))),
-  change && (change.added > 0 || change.removed > 0) && section("What the draft changes", changesTable("Added", change.addedExamples, values, context, "good"), changesTable("Removed", change.removedExamples, values, context, "bad")),
+  change && (change.added > 0 || change.removed > 0) && section("What the draft would change", changesTable("Added", change.addedExamples, values, context, "good"), changesTable("Removed", change.removedExamples, values, context, "bad")),
   section("Examples", examples.length ? examples.map((example) => h("article", { class: "stack" }, h("p", { class: "row" }, h("span", { class: "dim" }, when(example.at)), happened(example.operation), h("b", null, said(example.recordType), " ", said(example.recordName)),
     "change ", code(example.position)), h("ul", { class: "tree" }, example.devices.map((device) => h("li", null, h("b", null, said(device.deviceID)), " ", device.leftOut ? h("span", { class: "dim" }, said(device.leftOut, 200))
-    : [h("span", null, alertOf(device.payload)), folded("the push", () => [facts(["Type", device.pushType], ["Priority", device.priority], ["Topic", code(device.topic)], device.standsFor && ["Sent for", `${count(device.standsFor)} that are told together`], device.pruned && ["Left out for want of room", device.pruned.join(", ")]), json(device.payload, "payload")])]))))) : h("p", { class: "dim" }, "None of them would have fired it.")),
-  nearMisses?.examples.length > 0 && section("Nearly", h("p", { class: "dim" }, `Of the last ${count(nearMisses.among)} that did not fire it, ${count(nearMisses.count)} did not by one comparison.`),
+    : [h("span", null, alertOf(device.payload)), folded("the push", () => [facts(["Type", device.pushType], ["Priority", device.priority], ["Topic", code(device.topic)], device.standsFor && ["Stands for", `${count(device.standsFor)} deliveries of a digest`], device.pruned && ["Left out to fit the size limit", device.pruned.join(", ")]), json(device.payload, "payload")])]))))) : h("p", { class: "dim" }, "None of them would have fired it.")),
+  nearMisses?.examples.length > 0 && section("Nearly", h("p", { class: "dim" }, `Of the last ${count(nearMisses.among)} that did not fire it, ${count(nearMisses.count)} missed by one comparison.`),
     changesTable("Near misses", nearMisses.examples, values, context, "warn"))];
 }
 

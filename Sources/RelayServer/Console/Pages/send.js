@@ -9,9 +9,9 @@ export async function show(host, context) {
   const { relay, base, signal, params, mayChange } = context;
   const { sources } = await relay.get(`${base}/sources`, {}, signal);
   const own = sources.filter(({ preset }) => preset === "belfry");
-  const top = head("Send a change", "Make a change by hand, as your database would post it, and see what it fires.");
+  const top = head("Send a change", "Send a change by hand, as your database would post it, and see what it fires.");
   if (!sources.length) {
-    fill(host, top, empty("No change source yet", "A change source is what may post changes to this container: your database, or a program of yours.",
+    fill(host, top, empty("No change source yet", "A change source may post changes to this container: your database, or your own program.",
       mayChange && link(context.to("containers", { tab: "sources", new: 1 }), "Create a source")));
     return;
   }
@@ -31,7 +31,7 @@ export async function show(host, context) {
     try {
       const text = toJSON(body());
       fill(trouble);
-      fill(line, snippet(curlOf(sources.find(({ name }) => name === source.value), text), "the same as a line for the shell"));
+      fill(line, snippet(curlOf(sources.find(({ name }) => name === source.value), text), "the same as a shell command"));
     } catch (error) {
       fill(trouble, badge("not yet", "warn"), " ", said(error.message, 300));
       fill(line);
@@ -61,8 +61,8 @@ export async function show(host, context) {
   editor.addEventListener("input", refresh);
   editor.addEventListener("click", () => setTimeout(refresh));
   fill(host, top, section("The change", h("div", { class: "grid" }, field("As the source", source), h("div", { class: "field" }, h("span", { class: "small dim" }, "Written"), tabs)), editor, trouble,
-    h("div", { class: "actions" }, mayChange ? button("Send", () => send(), { kind: "primary" }) : h("p", { class: "dim" }, "A reader may not send changes; the line below may be sent by whoever has the source's secret."))),
-  place, section("The same as a line for the shell", line));
+    h("div", { class: "actions" }, mayChange ? button("Send", () => send(), { kind: "primary" }) : h("p", { class: "dim" }, "A reader may not send changes; the command below works for anybody who has the source's secret."))),
+  place, section("The same as a shell command", line));
   layout();
 
   async function send() {
@@ -76,7 +76,7 @@ export async function show(host, context) {
     await load(place, async () => {
       const { results } = await relay.post(`${base}/sources/${encodeURIComponent(source.value)}/send`, value, signal);
       context.recount();
-      return section("What became of it", h("ul", { class: "stack" }, results.map((result) => new Outcome(result, context).element)));
+      return section("What happened to it", h("ul", { class: "stack" }, results.map((result) => new Outcome(result, context).element)));
     }, signal);
   }
 }
@@ -111,8 +111,8 @@ class ChangeForm {
     this.element = h("form", { class: "stack", onsubmit: (event) => event.preventDefault() },
       h("div", { class: "grid" }, field("What happened", this.operation), field("Record type", this.recordType), field("Record name", this.recordName), pick),
       h("fieldset", { class: "fieldset" }, h("legend", { class: "small dim" }, "Fields after the change"), this.list, h("div", null, add)),
-      h("details", null, h("summary", null, "Where it lies, and who made it"), h("div", { class: "grid" }, field("Database", this.database),
-        field("Owner", this.owner, "Required unless it is public."), field("Zone", this.zone), field("Made on the device", this.device, "It gets no push of it."), field("Made by the user", this.user))));
+      h("details", null, h("summary", null, "Its place and its author"), h("div", { class: "grid" }, field("Database", this.database),
+        field("Owner", this.owner, "Required unless the database is public."), field("Zone", this.zone), field("Made on the device", this.device, "This device gets no push for the change."), field("Made by the user", this.user))));
   }
 
   #propose() {
@@ -155,7 +155,7 @@ class ChangeForm {
     const typed = this.recordType.value;
     const recordType = this.fieldsOf.has(typed) ? typed : typed.trim();
     const recordName = this.recordName.value;
-    if (!recordType || !recordName) throw new Error("A record has a type and a name.");
+    if (!recordType || !recordName) throw new Error("Enter the record's type and name.");
     const change = { operation: this.operation.value, recordType, recordName };
     if (this.database.value !== "public") change.database = this.database.value;
     if (this.owner.value) change.owner = this.owner.value;
@@ -217,10 +217,10 @@ class Outcome {
       }
       so.asked += users.length;
       if (signal.aborted || !page.hasMore || so.asked >= end) break;
-      fill(so.state, h("p", { class: "dim" }, `Asked about ${counted(so.asked, "user")} with subscriptions, and goes on …`));
+      fill(so.state, h("p", { class: "dim" }, `Asked about ${counted(so.asked, "user")} with subscriptions, continuing …`));
       page = { ...(await page.more()), more: page.more };
     }
-    const sentence = so.asked ? `It fired ${so.fired || "no"} ${so.fired === 1 ? "subscription" : "subscriptions"} of ${counted(so.asked, "user")}.` : "Nobody has a subscription yet.";
+    const sentence = so.asked ? `It fired ${so.fired || "no"} ${so.fired === 1 ? "subscription" : "subscriptions"} of ${counted(so.asked, "user")}.` : "No user has a subscription yet.";
     fill(so.state, h("p", null, sentence, page.hasMore && " There are more users."), page.hasMore && button("Ask about more", async () => {
       await this.look(position, { ...(await page.more()), more: page.more }, so);
     }, { kind: "small" }));

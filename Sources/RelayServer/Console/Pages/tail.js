@@ -43,8 +43,8 @@ export async function show(host, context) {
   }
 
   function showEmpty() {
-    fill(place, items.size ? list : empty("No change yet", "Changes appear here as your database posts them, with everything that they fire.",
-      context.mayChange && link(context.to("send"), "Send one by hand"), link(context.to("containers", { tab: "sources" }), "See how to post")));
+    fill(place, items.size ? list : empty("No change yet", "Changes appear here as your database posts them, with everything they fire.",
+      context.mayChange && link(context.to("send"), "Send one by hand"), link(context.to("containers", { tab: "sources" }), "Show how to post")));
   }
 
   function take(events) {
@@ -66,7 +66,7 @@ export async function show(host, context) {
     list.insertBefore(item.element, items.get(next?.position)?.element ?? null);
   }
 
-  fill(host, head("Tail", "Changes as they come. Unfold one to see what it fired, to whom it went and what the gateway said.",
+  fill(host, head("Tail", "Changes as they arrive. Expand one to see what it fired, who got a push and what the gateway answered.",
     state, hold, clear), form, note, place);
   const wanted = { recordType: params.recordType, user: params.user, subscription: params.subscription };
   let after = (await relay.get(`${base}/events`, wanted, signal)).after;
@@ -88,8 +88,8 @@ export async function show(host, context) {
         const answer = await relay.get(`${base}/events`, { ...wanted, only: "change,match,push,answer", after, hold: 25, limit: 1000 }, signal);
         state.className = "live on";
         state.textContent = "listening";
-        if (answer.restarted) note.textContent = "The relay was started anew; what happened in between is not shown.";
-        else if (answer.missed) note.textContent = `${counted(answer.missed, "event")} went by too quickly to be shown.`;
+        if (answer.restarted) note.textContent = "The relay was restarted; what happened in between is not shown.";
+        else if (answer.missed) note.textContent = `${counted(answer.missed, "event")} came too fast to be shown.`;
         after = answer.after;
         if (!isPaused) take(answer.events);
         else {
@@ -180,7 +180,7 @@ class Item {
       h("li", null, h("b", null, said(subscription, 60)), " of ", link(context.to("users", { user }), said(user, 60)), " ",
         link(context.to("explain", { position: entry.position, user, subscription }), "Why?"),
         h("ul", null, pushes.map((push) => this.#push(push)), entry.leftOut.length > 0 && !pushes.length &&
-          h("li", { class: "dim" }, "not told: ", entry.leftOut.map((device) => [said(device, 40), " "]), "made the change")))),
+          h("li", { class: "dim" }, "no push to: ", entry.leftOut.map((device) => [said(device, 40), " "]), "made the change")))),
     rest > 0 && h("li", { class: "dim" }, `and ${counted(rest, "other")}`));
   }
 
@@ -199,13 +199,13 @@ class Item {
 
   async #deliveries() {
     const { relay, signal, base } = this.context;
-    const intro = h("p", { class: "dim" }, "It came before this page was opened. ",
+    const intro = h("p", { class: "dim" }, "It arrived before this page was opened. ",
       link(this.context.to("explain", { position: this.entry.position }), "Explain it"));
     const { deliveries } = await relay.get(`${base}/deliveries`, { position: this.entry.position, limit: 100 }, signal);
     return [intro, deliveries.length ? h("ul", { class: "tree" }, deliveries.map((one) => h("li", { class: "row" }, badge(one.state, tones[one.state]),
       one.deviceID && said(one.deviceID, 60), one.userRecordName && h("span", null, "of ", said(one.userRecordName, 60)),
       !one.deviceID && h("span", null, "device ", code(one.deviceSerial)), when(one.at),
-      link(this.context.to("explain", { delivery: one.deliveryID, position: one.position }), "Why?")))) : h("p", null, "No push came of it.")];
+      link(this.context.to("explain", { delivery: one.deliveryID, position: one.position }), "Why?")))) : h("p", null, "It caused no push.")];
   }
 
   async #change() {
@@ -215,7 +215,7 @@ class Item {
       const { changes } = await relay.get(`${base}/changes`, { after: String(BigInt(this.entry.position) - 1n), limit: 1 }, signal);
       change = changes.find(({ position }) => position === this.entry.position)?.change;
     }
-    if (!change) return h("p", { class: "dim" }, "The log has it no longer.");
+    if (!change) return h("p", { class: "dim" }, "The log no longer has it.");
     return h("div", { class: "stack" }, h("h3", null, "The change at ", code(this.entry.position)), json(change, "change"));
   }
 }

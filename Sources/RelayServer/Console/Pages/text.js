@@ -101,8 +101,8 @@ export function counted(number, one, many = `${one}s`) {
 }
 
 /** Returns a sentence about what was left out: changes of one subscription, or subscriptions of one user. */
-export const rest = (number, way) => (way === "subscription" ? `${counted(number, "other change")} did not fire it and came less near.`
-  : `${counted(number, "other")} of the user's subscriptions did not fire and came less near.`);
+export const rest = (number, way) => (way === "subscription" ? `${counted(number, "other change")} did not fire it and came less close.`
+  : `${counted(number, "other")} of the user's subscriptions did not fire and came less close.`);
 
 /** Formats a measurement with few digits: 0.04, 1.2, 340. */
 export function measure(number) {
@@ -184,7 +184,7 @@ export function followed(following) {
 
 /** Returns why a name cannot be used; nothing if it is free. */
 export function taken(name, rows) {
-  return rows.some((row) => row.name === name) ? `There is a source ${name} already: change that one, or give another name.` : undefined;
+  return rows.some((row) => row.name === name) ? `A source ${name} already exists: change that one, or choose another name.` : undefined;
 }
 
 // MARK: What tables show

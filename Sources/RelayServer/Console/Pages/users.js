@@ -16,12 +16,12 @@ async function showList(host, context) {
     keep(values);
     look();
   }, field("Name begins with", input("prefix", params.prefix)), h("button", null, "Find"));
-  fill(host, head("Users", "Everybody who has a device or a subscription in this container."), form, place);
+  fill(host, head("Users", "All users who have a device or a subscription in this container."), form, place);
   const look = () => load(place, async () => {
     const list = await relay.list(`${base}/users`, { prefix: params.prefix }, "users", signal);
     if (!list.rows.length) {
-      return params.prefix ? empty("Nobody is called so", "Names are compared letter by letter, capitals too.")
-        : empty("No user yet", "A user is there as soon as an application registers a device for them, or saves a subscription.", link(context.to("containers", { tab: "keys" }), "See the keys that applications use"));
+      return params.prefix ? empty("No user has this name", "Names are compared exactly, including upper and lower case.")
+        : empty("No user yet", "A user appears as soon as an application registers a device or saves a subscription for them.", link(context.to("containers", { tab: "keys" }), "See the keys that applications use"));
     }
     return table({
       label: "Users", ...list,
@@ -52,7 +52,7 @@ async function devices({ relay, base, signal, mayChange }, user, again) {
   const { rows } = await relay.list(`${base}/devices`, { user }, "devices", signal);
   const forget = (row) => ask({
     title: `Forget ${row.deviceID}?`, word: "Forget",
-    says: `No push goes to this device of ${user} any more, until its application registers it anew. What waits for it becomes a dead letter.`,
+    says: `This device of ${user} gets no more pushes until its application registers it again. Waiting pushes become dead letters.`,
     act: async () => {
       await relay.call("DELETE", `${base}/devices/${encodeURIComponent(row.deviceID)}`, { query: { user } });
       tell("The device is forgotten.");
@@ -89,7 +89,7 @@ function healthFacts({ health }) {
   const last = (event, more) => event && h("span", null, when(event.at), more && [": ", said(more, 400)]);
   return facts(["Fired", `${count(health.fired)} times`], ["Last fired", last(health.lastFired)],
     health.errors && ["Errors of its condition", count(health.errors.count)], health.errors && ["Last error", last(health.errors.last, health.errors.last?.says)],
-    health.unreached && ["Reached no device", count(health.unreached.count)], health.unreached && ["Last without a device", last(health.unreached.last, health.unreached.last?.says)],
+    health.unreached && ["Reached no device", count(health.unreached.count)], health.unreached && ["Last time it reached no device", last(health.unreached.last, health.unreached.last?.says)],
     health.undelivered && ["Not delivered", count(health.undelivered.count)], health.undelivered && ["Last not delivered", last(health.undelivered.last, health.undelivered.last?.reason)]);
 }
 
@@ -102,7 +102,7 @@ async function subscriptions(context, user, again) {
   const { rows } = list;
   const remove = (row) => ask({
     title: `Delete ${row.subscriptionID}?`, word: "Delete",
-    says: `${user} is no longer told of changes by it. The application can save it anew; what it missed until then is not made up for.`,
+    says: `${user} no longer gets its pushes. The application can save it again; pushes for changes until then are not sent later.`,
     act: async () => {
       await relay.call("DELETE", `${base}${path`/subscriptions/${row.database}/${user}/${row.subscriptionID}`}`);
       tell("The subscription is deleted.");
@@ -110,8 +110,8 @@ async function subscriptions(context, user, again) {
     },
   });
   const open = (row) => dialog(row.subscriptionID, (close) => h("div", { class: "stack" }, row.disabled && h("p", null, badge("disabled", "bad"), " ", said(row.disabled.reason, 400)),
-    row.health && section("How it fares", healthFacts(row)), json(row, "subscription"), h("div", { class: "actions end" },
-      link(context.to("explain", asked(row, user)), "What fired it?"), link(context.to("rehearse", asked(row, user)), "Rehearse a change of it"),
+    row.health && section("Health", healthFacts(row)), json(row, "subscription"), h("div", { class: "actions end" },
+      link(context.to("explain", asked(row, user)), "What fired it?"), link(context.to("rehearse", asked(row, user)), "Rehearse a changed version"),
       button("Close", () => close()))), { wide: true });
   return section(counted(rows.length, "subscription"), rows.length ? table({
     label: "Subscriptions", ...list, columns: [
@@ -130,7 +130,7 @@ async function inbox(context, user) {
   const { relay, base, signal } = context;
   const list = await relay.list(`${base}/notifications/${encodeURIComponent(user)}`, {}, "notifications", signal);
   const { rows, hasMore } = list;
-  if (!rows.length) return section("Inbox", h("p", { class: "dim" }, "Empty. Inboxes are kept where the container's setting keepsInbox says so."));
+  if (!rows.length) return section("Inbox", h("p", { class: "dim" }, "Empty. Notifications are kept only if the container's setting keepsInbox is on."));
   return section(`Inbox, ${counted(rows.length, "notification")}${hasMore ? " and more" : ""}`, table({
     label: "Inbox", ...list, columns: [
       { title: "Created", value: (row) => row.createdAt, cell: (row) => when(row.createdAt) }, { title: "Subscription", value: (row) => row.subscriptionID },
@@ -145,7 +145,7 @@ async function sessions({ relay, base, signal, mayChange }, user, again) {
   const { sessions: rows } = await relay.get(`${base}/sessions`, { user, limit: 1000 }, signal);
   if (!rows.length) return null;
   const end = button("End all", () => ask({
-    title: `End every session of ${user}?`, word: "End them", says: "Tokens of these sessions are refused from now on; the user has to sign in anew. Devices stay registered.",
+    title: `End every session of ${user}?`, word: "End them", says: "Tokens of these sessions are refused from now on; the user has to sign in again. Devices stay registered.",
     act: async () => {
       const { revoked } = await relay.call("DELETE", `${base}/sessions/${encodeURIComponent(user)}`);
       tell(`${counted(revoked, "session")} ended.`);
