@@ -155,7 +155,8 @@ import Testing
                     ], "\(less.text)")
             #expect(
                 less["sentence"]?.string?.contains(
-                    "Of these 4 would have gone, and told of 2 others.") == true, "\(less.text)")
+                    "Of these, 4 would have been sent, standing for 2 more in digests.") == true,
+                "\(less.text)")
             draft["throttle"] = nil
             draft["digest"] = ["seconds": 3600, "alertBody": "{count} new works"]
             let digest = try await Self.ask(["subscription": .object(draft)], relay)

@@ -155,7 +155,7 @@ extension RehearseService.Answer {
                 + "\(RehearseService.lookedThrough) entries of the log."
         case .time: "The time limit was reached before everything was checked."
         case .steps:
-            "Its condition takes more than \(Limits.maximumStepsPerChange) steps on "
+            "Evaluating its condition takes more than \(Limits.maximumStepsPerChange) steps on "
                 + (dear.map { "the change at \($0)" } ?? "a change")
                 + ", which would have disabled the subscription."
         }
@@ -176,8 +176,8 @@ private extension HeldRehearsal.Outcome {
     }
 
     var sentence: String {
-        var text = "Of these \(pushes == 0 ? "none" : "\(pushes)") would have gone"
-        if together > 0 { text += ", and told of \(together) others" }
+        var text = "Of these, \(pushes == 0 ? "none" : "\(pushes)") would have been sent"
+        if together > 0 { text += ", standing for \(together) more in digests" }
         if waiting > 0 { text += "; \(waiting) would wait for the subscription to be resumed" }
         return text + "."
     }
