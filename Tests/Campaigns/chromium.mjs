@@ -1,14 +1,14 @@
-// Headless Chromium of the system, over the DevTools protocol: for the campaigns that look at pages.
+// Drives the system's headless Chromium over the DevTools protocol, for campaigns that look at pages.
 import { spawn, spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { TinyWebSocket } from "../LiveClient/websocket.mjs";
 
-const patience = 60_000; // Far above what anything here needs: a slow machine is no fault.
+const patience = 60_000; // Far more than anything here needs: a slow machine is no fault.
 
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Waits until `look` finds something, and answers that. */
+/** Waits until `look` finds something, and returns it. */
 export async function until(what, look, limit = patience) {
   const end = Date.now() + limit;
   for (;;) {
@@ -19,7 +19,7 @@ export async function until(what, look, limit = patience) {
   }
 }
 
-/** Chromium's command; undefined where there is none. */
+/** Returns Chromium's command; undefined without Chromium. */
 export const chromium = () => ["chromium", "chromium-browser", "google-chrome"]
   .find((name) => spawnSync("sh", ["-c", `command -v ${name}`]).status === 0);
 
@@ -29,7 +29,7 @@ export class Browser {
   #waiting = new Map();
   #tabs = new Map();
 
-  /** Starts it, with a profile in `folder`. */
+  /** Starts Chromium with a profile in `folder`. */
   async start(binary, folder) {
     this.output = "";
     this.process = spawn(binary, [
@@ -61,7 +61,7 @@ export class Browser {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  /** A new tab, of a class that knows its page. */
+  /** Opens a new tab of a class that knows its page. */
   async open(url, Kind = Tab) {
     const { targetId } = await this.send("Target.createTarget", { url: "about:blank" });
     const { sessionId } = await this.send("Target.attachToTarget", { targetId, flatten: true });
@@ -72,7 +72,7 @@ export class Browser {
     return tab;
   }
 
-  /** Sends all of its processes a signal, as a laptop stops them that sleeps. */
+  /** Sends a signal to all of its processes, as a sleeping laptop stops them. */
   signal(name) {
     process.kill(-this.process.pid, name);
   }
@@ -85,9 +85,9 @@ export class Browser {
 }
 
 export class Tab {
-  /** What the page complained of: exceptions, errors in the console, violations of its policy. */
+  /** The page's complaints: exceptions, console errors, violations of its policy. */
   faults = [];
-  /** Bytes of each answer, by address. */
+  /** The size of each response in bytes, by address. */
   loaded = new Map();
   #addresses = new Map();
 
@@ -118,23 +118,23 @@ export class Tab {
     return this.send("Page.navigate", { url });
   }
 
-  /** The value of an expression; of a promise, what it comes to. */
+  /** Evaluates an expression; for a promise, returns its result. */
   async evaluate(expression) {
     const { result, exceptionDetails } = await this.send("Runtime.evaluate", { expression, returnByValue: true, awaitPromise: true });
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value;
   }
 
-  /** Waits until an expression is true; `what` says it to people. */
+  /** Waits until an expression is true; `what` describes it for people. */
   async sees(what, expression, limit) {
-    // While a page is replaced by the next there is nothing to ask.
+    // While a page is being replaced there is nothing to evaluate in.
     return until(`the page shows ${what}`, () => this.evaluate(expression).catch(() => false), limit).catch(async (error) => {
       const shown = await this.evaluate("document.body?.innerText.slice(0, 2000)").catch(() => "");
       throw new Error(`${error.message}; it shows:\n${shown}`);
     });
   }
 
-  /** Waits until the page's text has this in it. */
+  /** Waits until the page's text contains this. */
   says(text, limit) {
     return this.sees(`“${text}”`, `document.body.innerText.replace(/\\s+/g, " ").includes(${JSON.stringify(text)})`, limit);
   }

@@ -1,10 +1,11 @@
-// The console in a browser: headless Chromium opens every page on a relay with data, does what the page is for, and
-// what came of it is looked up over HTTP. No page may complain, break its policy, take a stranger's text for markup,
-// show a reader what only others may press, or fail what axe-core finds serious.
+// The console in a browser: headless Chromium opens every page on a relay with data and does what the page is
+// for. The effects are checked over HTTP. No page may complain, violate its policy, treat a stranger's text
+// as markup, show a reader what only others may press, or fail a serious check of axe-core.
 //
 //   node Tests/Campaigns/console-browser.mjs [--binary .build/release/belfry] [--pictures FOLDER] [--only WORD]
 //
-// Without Chromium it says so and ends well; without axe-core (from PyPI) that part is left out. It ends by itself.
+// Without Chromium it says so and succeeds; without axe-core (from PyPI) those checks are left out. It ends
+// by itself.
 import { spawn, spawnSync } from "node:child_process";
 import { createHmac, generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,7 +25,7 @@ const running = new Set();
 const container = "iCloud.com.example.Art";
 const adminToken = "admin-token-of-the-campaigns";
 const userSecret = "a shared secret of at least 32 bytes";
-const most = 150_000; // Bytes that opening every page, one after the other, may load of the console's files.
+const most = 150_000; // The number of bytes of the console's files that may be loaded by opening every page once.
 
 function start(command, args, environment = {}) {
   const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, HOME: folder, XDG_RUNTIME_DIR: folder, TMPDIR: folder, ...environment } });
@@ -57,7 +58,7 @@ class BuiltRelay {
   base = `/admin/1/containers/${container}/development`;
 
   async start(binary) {
-    // The first pushes to one device end as dead letters; those after them are taken.
+    // The first pushes to one device become dead letters; later ones are accepted.
     const script = path.join(folder, "script.json");
     writeFileSync(script, JSON.stringify({ rules: [{ for: { device: deviceToken("dead-phone") }, answers: [{ do: "refuse", status: 400, reason: "BadCollapseId", times: 4 }] }] }));
     const authority = path.join(folder, "ca.pem");
@@ -137,7 +138,7 @@ class BuiltRelay {
   }
 }
 
-/** What strangers write. */
+/** Texts that strangers may write. */
 const hostile = {
   user: "<b onmouseover=hit()>u\u202eser",
   record: '"><img src=x onerror=hit()>\u202egpj',
@@ -179,14 +180,14 @@ class Campaign {
     if (faults.length) throw new Error(`${what}: the page complains: ${faults.join("; ")}`);
   }
 
-  /** Presses what has these words: in the dialog if one is open, else on the page, else beside it. */
+  /** Presses the element with these words: in the open dialog, else on the page, else beside it. */
   async press(words) {
     const find = `[document.querySelector('dialog[open]'), document.querySelector('main'), document].filter(Boolean)
       .flatMap((place) => [...place.querySelectorAll('button, summary, a')]).find((one) => one.textContent.trim() === ${JSON.stringify(words)})`;
     await this.tab.sees(`something to press: ${words}`, `(() => { const one = ${find}; one?.click(); return !!one; })()`);
   }
 
-  /** Fills inputs by their names, as a hand does. */
+  /** Fills inputs by their names, as a user would. */
   async fill(values) {
     for (const [name, value] of Object.entries(values)) {
       const find = `(document.querySelector('dialog[open]') ?? document).querySelector('[name="${name}"]')`;
@@ -285,7 +286,7 @@ class Campaign {
     await this.tab.says(one.sentence);
     await this.tab.sees("the comparison that decided", "document.querySelector('.condition u.false')?.textContent === 'price < 100'");
     await this.tab.says("price is 120");
-    // The address has the question in it.
+    // The address contains the question.
     const address = await this.tab.evaluate("location.href");
     await this.tab.go(address);
     await this.tab.says(one.sentence);
@@ -311,7 +312,7 @@ class Campaign {
     this.equal("how often it would have fired", await this.tab.evaluate("document.querySelector('.numbers .big').textContent"), String(found.fired));
     await this.open("rehearse", { user: "ann", subscription: "cheap" });
     await this.tab.sees("the saved condition", "document.querySelector('#draft').value === 'price < 100'");
-    // What the form does not show stays as it is saved: in its zone, in its dialect, in the database that it is of.
+    // Parts that the form does not show stay as saved: the zone, the dialect and the database.
     const told = { notificationInfo: { alertBody: "Yours", title: "Own" } };
     await this.relay.client("subscriptions/modify", { operations: [
       { ...told, subscriptionID: "hall", subscriptionType: "query", query: { recordType: "Artwork", rql: "price < 1000" }, zoneID: { zoneName: "hall" }, firesOn: ["create"], suppress: "none" },
@@ -346,7 +347,7 @@ class Campaign {
     const { changes } = await this.relay.get("/changes?limit=1000");
     const sent = changes.find(({ change }) => change.name === "sent-by-hand");
     this.equal("the change in the log", sent?.change.after, { full: { price: 12, title: "By hand" } });
-    // Also the last of many users is asked about.
+    // Explain also works for the last of many users.
     for (let number = 0; number < 24; number += 1) await this.relay.save(`reader-${String(number).padStart(2, "0")}`, "none", "price < 0");
     await this.relay.save("zoe", "the-last", "price == 13");
     await this.press("As JSON");
@@ -397,7 +398,7 @@ class Campaign {
     await this.tab.says("200");
   }
 
-  /** Has calls whose address fits wait, as on a slow way. */
+  /** Delays the calls whose address matches, as on a slow network. */
   slow(pattern, milliseconds, method = "GET") {
     return this.tab.evaluate(`{ const fetched = globalThis.fetch; globalThis.calls = 0; globalThis.fetch = async (target, options) => {
       if (${pattern}.test(target) && options.method === "${method}") { calls += 1; await new Promise((resolve) => setTimeout(resolve, ${milliseconds})); }
@@ -407,7 +408,7 @@ class Campaign {
   async late() {
     await this.open("deadletters");
     await this.tab.says("BadCollapseId");
-    // What was asked first comes last: what is shown, and dropped, is what the filters say.
+    // The answer to the first question comes last; the page must still show and drop what the filters say.
     await this.slow("/deadLetters\\?(?!.*user=ann)/", 1500);
     await this.fill({ reason: "BadCollapseId" });
     await this.fill({ user: "ann" });
@@ -429,7 +430,7 @@ class Campaign {
     await this.tab.sees("a letter to open", "(() => { const one = document.querySelector('[aria-label^=\"Open \"]'); one?.click(); return !!one; })()");
     await this.press("Why?");
     await this.tab.sees("the page without the dialog", "document.querySelector('main h1')?.textContent === 'Explain' && !document.querySelector('dialog')");
-    // Who closes a dialog means the rest of what it does, and hears what was refused after that.
+    // Closing a dialog cancels its remaining calls, and refusals are still reported.
     await this.open("parked");
     await this.slow("/replay/", 700, "POST");
     await this.press("Replay all");
@@ -438,7 +439,7 @@ class Campaign {
     await this.press("Cancel");
     await this.tab.says("0 changes replayed; others stay parked");
     this.equal("calls of what was to be replayed", await this.tab.evaluate("calls"), 1);
-    // What somebody reads stays unfolded while numbers change.
+    // A list that is unfolded stays so while numbers change.
     await this.open("now");
     await this.tab.sees("the checks", "!!document.querySelector('.verdict details')");
     await this.tab.evaluate("document.querySelector('.verdict details').open = true");
@@ -451,7 +452,7 @@ class Campaign {
     const before = (await this.relay.get("/deadLetters")).deadLetters;
     await this.open("deadletters");
     await this.tab.says("BadCollapseId");
-    // A dialog that is closed gives the focus back, for whoever uses the keyboard.
+    // A closed dialog returns the focus, for keyboard users.
     const opener = "document.querySelector('[aria-label^=\"Open \"]')";
     await this.tab.evaluate(`{ ${opener}.focus(); ${opener}.click(); }`);
     await this.press("Close");
@@ -462,7 +463,7 @@ class Campaign {
     await this.press("Drop");
     await until("one is dropped", async () => (await this.relay.get("/deadLetters")).deadLetters.length === before.length - 1);
     await this.tab.says("dead letter dropped");
-    // A filter narrows what is shown, and what is acted on.
+    // A filter limits what is shown and what is acted on.
     await this.fill({ user: "ann" });
     await this.tab.says("No dead letter matches");
     const [narrow] = (await this.relay.get("/deadLetters")).deadLetters;
@@ -611,7 +612,7 @@ class Campaign {
   async looks() {
     const problems = [];
     for (const [page, params] of this.views()) {
-      // Without pictures two are enough: each width and each scheme once.
+      // Without pictures two combinations are enough: each width and each scheme once.
       for (const [width, scheme] of [[1280, "light"], [390, "dark"], ...(this.pictures ? [[390, "light"], [1280, "dark"]] : [])]) {
         await this.tab.size(width, 900, width === 390);
         await this.tab.media({ "prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce" });
@@ -636,7 +637,7 @@ class Campaign {
     for (const one of found) problems.push(`${name} at ${width} in ${scheme}: ${one}`);
   }
 
-  /** Opening every page once, in a browser that has nothing yet and keeps what it got, loads little: as the relay sends it. */
+  /** Opening every page once, with an empty cache that keeps what it gets, must load little. */
   async small() {
     await this.tab.send("Network.setCacheDisabled", { cacheDisabled: true });
     const all = new Map();
@@ -683,7 +684,7 @@ class Campaign {
     await this.tab.go(this.address("users"));
     await this.signIn(adminToken);
     await this.tab.sees("the page", "document.querySelector('main h1')?.textContent === 'Users'");
-    // No call of the page itself is to be the one that finds the session ended.
+    // Waits for the page's own calls, so that none of them discovers the end of the session.
     await this.tab.says("ann");
     // The session ends elsewhere: the next call shows the sign-in, and after it the same page.
     const { cookies } = await this.tab.send("Network.getCookies", { urls: [`${this.relay.admin}/admin/1/session`] });
@@ -696,7 +697,7 @@ class Campaign {
     await this.tab.sees("the page", "document.querySelector('main h1')?.textContent === 'Deliveries'");
     const foreign = await fetch(`${this.relay.admin}${this.relay.base}/deadLetters/drop`, { method: "POST", headers: { Cookie: `${cookie.name}=${cookie.value}`, Origin: "http://elsewhere.example" }, body: "{}" });
     this.equal("a call from another site's page", [foreign.status, (await foreign.json()).reason], [403, "sessions are only for the console's own pages, and this request comes from another page"]);
-    // What the browser kept of a page is not shown to whoever comes back after its session ended in another tab.
+    // Cached content of a page is not shown after its session has ended in another tab.
     await this.tab.says("anns-phone");
     // Nor is a secret that was shown once.
     await this.tab.evaluate("{ const once = document.createElement('dialog'); once.dataset.once = 'true'; once.textContent = 'a-secret'; document.body.append(once); once.showModal(); }");
@@ -739,7 +740,7 @@ class Campaign {
 
 // MARK: Begin and end
 
-/** The script of axe-core, out of its wheel; undefined where it cannot be had. */
+/** Returns the script of axe-core from its wheel; undefined if it is not available. */
 function axeCore() {
   const place = path.join(folder, "axe");
   const got = spawnSync("python3", ["-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--dest", place, "axe-core-python==0.1.0"], { timeout: 60_000 });

@@ -1,11 +1,11 @@
-// A browser that shows records live: headless Chromium with the page and the client that the relay serves, over a
-// path that can be cut, held up, or closed to upgrades. After each fault the page shows what is true, and nothing
-// that is not.
+// A browser that shows live records: headless Chromium with the page and the client that the relay serves,
+// over a network path that can be cut, delayed, or closed to upgrades. After each fault the page must show
+// exactly what is true.
 //
 //   node Tests/Campaigns/live-browser.mjs [--binary .build/debug/belfry] [--rehearse] [--pictures FOLDER]
 //
-// --rehearse takes the relay in small of Tests/LiveClient in place of a built one. Without Chromium it says so and
-// ends well; it ends by itself in any case.
+// --rehearse uses the miniature relay of Tests/LiveClient instead of a built one. Without Chromium it says so
+// and succeeds; it ends by itself in any case.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import net from "node:net";
@@ -36,7 +36,7 @@ function start(command, args, options) {
 
 // MARK: The relay
 
-/** `belfry dev`, in a folder that is kept over a kill. */
+/** `belfry dev` in a folder that is kept across a kill. */
 class BuiltRelay {
   recordType = "Art";
 
@@ -76,7 +76,7 @@ class BuiltRelay {
   }
 }
 
-/** The relay in small. */
+/** The miniature relay. */
 class SmallRelay {
   recordType = "Art";
   container = "iCloud.art";
@@ -98,12 +98,12 @@ class SmallRelay {
 
 // MARK: The path
 
-/** A way to the relay that can be spoiled. */
+/** A network path to the relay that can be disturbed. */
 class Path {
   connections = new Set();
   isCut = false;
-  closed = []; // What the first bytes of a request may not have in them.
-  buffered = []; // Requests with this in them are answered when the answer has ended.
+  closed = []; // Requests whose first bytes contain one of these are refused.
+  buffered = []; // Requests that contain one of these are answered only when the response has ended.
 
   async start(target) {
     this.target = target;
@@ -134,13 +134,13 @@ class Path {
     far.on("data", (data) => connection.isHeld || connection.isBuffered || near.write(data));
   }
 
-  /** Ends all connections, and takes none until it is mended. */
+  /** Ends all connections, and accepts none until the path is repaired. */
   cut() {
     this.isCut = true;
     for (const { near } of this.connections) near.destroy();
   }
 
-  /** What is there now stays, and nothing comes through any more: half-open. */
+  /** Existing connections stay, but nothing passes any more: half-open. */
   hold() {
     for (const connection of this.connections) connection.isHeld = true;
   }
@@ -155,7 +155,7 @@ class Path {
 
 /** The page with live records. */
 class LivePage extends Tab {
-  // A connection that could not be made is no fault here; anything else that the page complains of is.
+  // A failed connection is no fault here; any other complaint of the page is.
   note(method, params) {
     if (method === "Log.entryAdded" && /WebSocket connection|ERR_/.test(params.entry.text)) return;
     super.note(method, params);
@@ -167,7 +167,7 @@ class LivePage extends Tab {
   }
 
   state() {
-    // A tab that was just opened may have nothing yet.
+    // A tab that was just opened may have no text yet.
     return this.evaluate("['state', 'error'].map((name) => document.getElementById(name)?.textContent ?? '').join(' ')");
   }
 
@@ -202,7 +202,7 @@ async function campaign(relay, command) {
     if (price === undefined) truth.delete(name);
     else truth.set(name, price);
   };
-  const limit = isRehearsal ? 1000 : 20; // The relay in small has no windows.
+  const limit = isRehearsal ? 1000 : 20; // The miniature relay has no windows.
   const expected = () => [...truth].sort(([a, one], [b, other]) => one - other || (a < b ? -1 : 1)).slice(0, limit)
     .map(([name, price]) => `${name} ${price}`).join();
   for (let index = 0; index < 5; index += 1) await change(`art-${index}`, 10 * (index + 1));
@@ -276,7 +276,7 @@ async function campaign(relay, command) {
   await step("The browser goes offline and comes back", async () => {
     const conditions = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 };
     await first.send("Network.emulateNetworkConditions", { ...conditions, offline: true });
-    for (const { near } of way.connections) near.destroy(); // An emulated network leaves sockets as they are.
+    for (const { near } of way.connections) near.destroy(); // Chromium's network emulation leaves sockets as they are.
     await first.says("Offline");
     await busy("offline");
     await rightIn(second);

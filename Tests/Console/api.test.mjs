@@ -1,9 +1,9 @@
-// How the console's pages call the relay.
+// The calls of the console's pages to the relay.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Relay, Unreachable } from "../../Sources/RelayServer/Console/Pages/api.js";
 
-/** Answers calls as a relay does at which `label` is signed in, or nobody; returns what was called. */
+/** Answers calls like a relay at which `label` is signed in, or nobody is; returns the calls made. */
 function relayOf(label) {
   const calls = [];
   globalThis.fetch = async (target, { method, headers }) => {

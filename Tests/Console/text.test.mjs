@@ -11,7 +11,7 @@ test("Characters that nobody sees have marks, and what stands around them stays"
   assert.deepEqual(pieces("a\nb\u202Ec\u0000"), [{ text: "a" }, { mark: "↵" }, { text: "b" }, { mark: "U+202E" }, { text: "c" }, { mark: "U+0000" }]);
   assert.deepEqual(pieces("\u200f\u200f"), [{ mark: "U+200F" }, { mark: "U+200F" }]);
   assert.deepEqual(pieces("<img src=x onerror=alert(1)>"), [{ text: "<img src=x onerror=alert(1)>" }]);
-  // A joiner is seen where it joins; elsewhere two texts would look alike.
+  // A joiner is visible only where it joins something; elsewhere two different texts would look alike.
   for (const text of ["שלום 👩‍👩", "👩🏽‍🚀 🏳️‍🌈 🧑‍⚕️", "می\u200cخواهم", "क्\u200dष"]) assert.deepEqual(pieces(text), [{ text }]);
   assert.deepEqual(pieces("pay\u200dpal\u200c👩\u200d"), [{ text: "pay" }, { mark: "U+200D" }, { text: "pal" }, { mark: "U+200C" }, { text: "👩" }, { mark: "U+200D" }]);
 });
@@ -19,7 +19,7 @@ test("Characters that nobody sees have marks, and what stands around them stays"
 test("Two names that look alike are told apart by their marks", () => {
   for (const [text, seen] of [["ann\u{e0041}", "annU+E0041"], ["ann\u3164", "annU+3164"], ["\uffa0\u1160", "U+FFA0U+1160"], ["a\u034fb", "aU+034Fb"], ["ann1\ufe0f", "ann1U+FE0F"], ["❤️\ufe0f", "❤️U+FE0F"],
     ["\u2800", "U+2800"], ["\ufff9", "U+FFF9"], ["a\u2028\u2066\u00ad\u180e\ufeff", "aU+2028U+2066U+00ADU+180EU+FEFF"]]) assert.equal(visible(text), seen);
-  // A selector is seen where it chooses a form.
+  // A selector is visible only where it selects a form.
   for (const text of ["❤️ 1️⃣ ©︎", "葛\u{e0100}", "ᠠ\u180b", "⠓⠊\u2800⠽⠕⠥"]) assert.deepEqual(pieces(text), [{ text }]);
   for (const text of ["ann\u{e0041}", "\u{1d173}\u3164"]) {
     assert.match(toJSON(text), /^"[ -~]*"$/);

@@ -167,7 +167,7 @@ test("Events become changes with what they fired, and to whom it went", () => {
   const second = journal.take([event("answer", 5, { deliveryID: "d-1", answer: { outcome: "accepted", status: 200, becomes: "accepted" } }), event("answer", 4, { deliveryID: "long ago", answer: {} })]);
   assert.deepEqual(second, { added: [], changed: ["5"] });
   assert.deepEqual(tally(journal.get("5")), { delivered: 1 });
-  // A push that is handed over once more is the same delivery.
+  // A push that is handed over again is the same delivery.
   journal.take([event("push", 5, { deliveryID: "d-1" })]);
   assert.equal(journal.get("5").pushes.length, 1);
 });
@@ -188,7 +188,7 @@ test("A push stands where its last answer leaves it", () => {
   assert.equal(standing({ becomes: "retried", outcome: "refused" }), "waiting");
   assert.equal(standing({ becomes: "held", outcome: "notSent" }), "held");
   assert.equal(standing({ becomes: "held", outcome: "notSent" }, { becomes: "seen", outcome: "notSent" }), "seen");
-  // Whatever else it comes to is an end without success, also an end that this page does not know.
+  // Every other end is one without success, including ends that this page does not know.
   for (const becomes of ["refused", "unregistered", "exhausted", "expired", "superseded", "deadToken", "withdrawn"]) assert.equal(standing({ becomes: "retried" }, { becomes }), "dead");
   assert.equal(standing({ outcome: "accepted" }), "delivered");
 });

@@ -1,4 +1,4 @@
-// Debian's node takes a file that is named `.js`, as browsers want it, for no module unless a package says so.
+// Browsers want the name `.js`, but Debian's node only treats such a file as a module if a package says so.
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";

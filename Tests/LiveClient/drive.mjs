@@ -1,4 +1,4 @@
-// Drives the machine of the live client through transcripts: no clock, no chance, no socket.
+// Drives the live client's state machine through transcripts, without a clock, randomness or a socket.
 import assert from "node:assert/strict";
 import { LiveMachine } from "./client.mjs";
 
@@ -16,7 +16,7 @@ export const result = (group, records, more = {}) =>
   ({ type: "result", group, part: 0, isLast: true, records, ...more });
 export const told = (id, group, isResumed = false) => ({ id, group, fingerprint: `f-${id}`, isResumed });
 
-/** A client at a moment that the test moves. */
+/** A client whose time the test advances. */
 export class Drive {
   now = 0;
   random = 0.5;
@@ -26,7 +26,7 @@ export class Drive {
     this.machine = new LiveMachine({ greeting: { ckAPIToken: "k" }, random: () => this.random, ...options });
   }
 
-  /** Hands in an event, and whatever edits it led to, as the shell does; gives the effects. */
+  /** Hands in an event, and the edits that it leads to, as the shell does; returns the effects. */
   step(type, event = {}) {
     let effects = this.machine.handle({ type, ...event }, this.now);
     const all = [...effects];
@@ -43,7 +43,7 @@ export class Drive {
     return this.step("frames", { frames });
   }
 
-  /** Time passes; the timer rings where the machine wants it to. */
+  /** Advances the time; the timer fires when the machine wants it to. */
   pass(milliseconds) {
     const end = this.now + milliseconds;
     const all = [];
@@ -55,7 +55,7 @@ export class Drive {
     return all;
   }
 
-  /** Time passes until the next attempt. */
+  /** Advances the time to the next connection attempt. */
   retry() {
     return this.pass(this.machine.connection.retryAt - this.now);
   }
@@ -64,7 +64,7 @@ export class Drive {
     return this.machine.connection.state;
   }
 
-  /** A query that is shown, with three records, as of `t1`. */
+  /** A client with a query whose result of three records is complete as of `t1`. */
   static current(options) {
     const drive = new Drive(options);
     drive.step("declare", { id: "q1", definition });

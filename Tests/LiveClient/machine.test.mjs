@@ -1,4 +1,4 @@
-// The client's decisions, against transcripts.
+// The decisions of the client's state machine, against transcripts.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { recordKey } from "./client.mjs";
@@ -41,7 +41,7 @@ test("a result of more records than a call has arguments is shown", () => {
   drive.step("declare", { id: "q1", definition });
   drive.step("opened");
   drive.frames(welcome, state(1, "bootstrapping", [told("q1", 7)]));
-  const [parts, size] = [100, 2000]; // As many as `live.resultRecords` lets a result have.
+  const [parts, size] = [100, 2000]; // As many as `live.resultRecords` allows in a result.
   for (let part = 0; part < parts; part += 1) {
     const records = Array.from({ length: size }, (_, index) => art(`${part}-${index}`, index));
     drive.frames(result(7, records, { part, isLast: part === parts - 1 }));
@@ -136,7 +136,7 @@ test("who was away resumes each query where it stood, and what was not closed is
   const [query] = opened(drive.pass(500)).hello.set.queries;
   assert.deepEqual([query.since, query.fingerprint], ["t1", "f-q1"]);
   drive.step("opened");
-  // Another query's `at` does not say that this one has come so far.
+  // The `at` of another query does not mean that this one has come so far.
   const early = drive.frames(
     welcome, state(2, "bootstrapping", [told("q1", 3, true)]),
     { type: "items", group: 3, items: [{ op: "removed", record: { recordName: "b" } }] }, at("t2"));
@@ -215,10 +215,10 @@ test("changes come once each, and a gap is told where it is", () => {
   const [{ changes }] = delivered(drive.frames(
     { type: "reset", groups: [2], reason: "tooFar", from: 6, to: 90 }, change(91), at("t3")));
   assert.deepEqual(changes.map((one) => one.gap ?? one.position), [{ reason: "tooFar", from: 6, to: 90 }, 91]);
-  // Another store counts anew.
+  // Another store numbers its changes from the beginning.
   const foreign = drive.frames({ type: "reset", groups: [2], reason: "foreign" }, change(4), at("t4"));
   assert.equal(delivered(foreign)[0].changes[1].position, 4);
-  // So does one that was restored, and whose schema is another now.
+  // So does a restored store, and the schema may be another one by now.
   const restored = drive.frames(
     { type: "reset", groups: [2], reason: "changed", from: 4, to: 2 }, change(2), change(3), at("t5"));
   assert.deepEqual(delivered(restored)[0].changes.map((one) => one.gap?.to ?? one.position), [2, 3]);
@@ -375,8 +375,8 @@ test("a fence stands behind the queries that were asked for before it", () => {
   drive.machine.handle({ type: "declare", id: "q2", definition: watching }, 0);
   drive.machine.handle({ type: "ask", id: "f1" }, 0);
   assert.deepEqual(said(drive.step("flush")), [["set", 2]]);
-  // While a set is under way no other one goes out, and no fence behind it, which would be answered also if the set
-  // is refused.
+  // While a set is in progress, no other set is sent. Nor is a fence, because the relay would answer it even
+  // if it refuses the set.
   drive.machine.handle({ type: "declare", id: "q3", definition }, 0);
   drive.machine.handle({ type: "ask", id: "f2" }, 0);
   drive.machine.handle({ type: "ask", id: "g1", query: definition }, 0);
@@ -395,7 +395,7 @@ test("a fence behind a set that is not taken yet is answered once that is", () =
   const effects = drive.step("flush");
   const throttled = { serverErrorCode: "THROTTLED", reason: "patterns", retryAfter: 2 };
   effects.push(...drive.frames(state(2, "error", undefined, throttled)));
-  // As the relay answers what was said behind it.
+  // The relay answers what was sent after the set.
   effects.push(...drive.frames(...fences(effects).map(({ id }) => ({ type: "fenced", id })), at("t2")));
   assert.deepEqual(answered(effects), []);
   const again = drive.pass(4_000);
@@ -439,7 +439,7 @@ test("get and fence are answered, and asked again after a connection was lost", 
   assert.deepEqual(again.map((frame) => [frame.type, frame.id]), [["get", "g1"]]);
   const [answer] = drive.frames({ type: "result", id: "g1", part: 0, isLast: true, records: [art("b", 1)] });
   assert.deepEqual(answer.records.map((record) => record.recordName), ["b"]);
-  // The set that came with `hello` is taken first.
+  // The set that was sent with `hello` is accepted first.
   const [fence] = sent(drive.frames(state(2, "bootstrapping", [told("q1", 7, true)]), state(2, "complete")));
   assert.deepEqual([fence.type, fence.id], ["fence", "f1"]);
   assert.deepEqual(drive.frames({ type: "fenced", id: "f1" }), [], "what came before it is applied first");
@@ -460,7 +460,7 @@ test("a get, or a fence, that cannot be answered now is asked again", () => {
   const later = { serverErrorCode: "THROTTLED", reason: "too often" };
   assert.deepEqual(drive.frames({ type: "refused", id: "g1", ...later, retryAfter: 3 }, { type: "refused", id: "f1", ...later, retryAfter: 1 }), []);
   assert.equal(drive.state, "current");
-  // Others go out meanwhile.
+  // Other frames are sent meanwhile.
   assert.deepEqual(sent(drive.step("ask", { id: "g2", query: definition })).map(({ id }) => id), ["g2"]);
   assert.deepEqual(sent(drive.pass(2_000)).map(({ id }) => id), ["f1"]);
   assert.deepEqual(sent(drive.pass(2_000)).map(({ id }) => id), ["g1"]);
@@ -488,7 +488,7 @@ test("a frame that is none ends the connection, and what was applied in part com
   assert.deepEqual([effects.at(-1).do, drive.state], ["drop", "offline"]);
   assert.equal(opened(drive.retry()).hello.set.queries[0].since, undefined);
   drive.frames(welcome, state(2, "bootstrapping", [told("q1", 1)]), result(1, [art("b", 2), art("c", 3)]));
-  // They stood there already, and were never told.
+  // These records were in the result already, but were never reported.
   assert.deepEqual(names(drive.frames(state(2, "complete"), at("t3"))), ["b", "c"]);
 });
 
@@ -511,7 +511,7 @@ test("what names no time is waited for as ever", () => {
   const drive = Drive.current();
   drive.frames({ type: "bye", code: 1001, retryAfter: "soon" });
   assert.equal(drive.machine.wakeAt - drive.now, 250);
-  // Nor is a set that cannot be taken now sent again at once, and with each answer anew.
+  // Nor is a set that cannot be accepted now sent again at once after each answer.
   const other = new Drive();
   other.step("declare", { id: "q1", definition });
   other.step("opened");
@@ -581,7 +581,7 @@ test("a socket that died while the page slept is found out", () => {
   assert.equal(drive.state, "current");
   drive.pass(1_000);
   assert.equal(drive.state, "offline");
-  // One whose time is over is given up at once.
+  // A connection whose time is over is given up at once.
   const slept = Drive.current();
   slept.random = 1;
   slept.now = 600_000;
@@ -644,7 +644,7 @@ test("the session's own token is used when there is no other need", () => {
   drive.frames({ ...welcome, ckWebAuthToken: "session" });
   drive.step("lost", { code: 1006 });
   assert.equal(opened(drive.pass(500)).hello.ckWebAuthToken, "session");
-  // An empty one is none.
+  // An empty token is ignored.
   drive.step("opened");
   drive.frames(welcome, { type: "tokenExpires", seconds: 60 });
   assert.deepEqual(sent(drive.step("credentials", { ckWebAuthToken: "" })), []);
@@ -694,7 +694,7 @@ test("what the relay refuses with a reason is no failed upgrade, and a proven ki
   }
 });
 
-/** A client that has come down to streams, or to polls. */
+/** A client that has fallen back to streams or to polls. */
 function fallen(kind) {
   const drive = new Drive();
   drive.step("declare", { id: "q1", definition });
@@ -720,7 +720,7 @@ test("a stream cannot be told: edits, gets and fences open another that goes on"
   const answers = drive.frames(result(2, [art("z", 1)]), state(version, "complete"), at("t2"));
   assert.deepEqual(answers.map((effect) => [effect.do, effect.id]), [["answer", "g1"]]);
   assert.equal(drive.state, "current");
-  // An edit waits for nothing, and takes along what is asked.
+  // An edit is sent at once, together with the pending questions.
   drive.step("ask", { id: "g2", query: definition });
   assert.deepEqual(drive.step("ask", { id: "f1" }), []);
   const edited = opened(drive.step("declare", { id: "q2", definition: watching })).hello.set;
@@ -882,7 +882,7 @@ test("what is asked in a loop waits its turn, below what the relay takes of a cl
   const said = [];
   const note = (effects) => sent(effects).forEach((frame) => {
     said.push([drive.now, frame.type]);
-    // The relay takes it at once, and what stands behind it goes out.
+    // The relay accepts the set at once, and what waits for it is sent.
     if (frame.type === "set") note(drive.frames(state(frame.version, "bootstrapping", [told("q2", 8)])));
   });
   for (let number = 0; number < 200; number += 1) drive.machine.handle({ type: "ask", id: `a${number}` }, drive.now);
@@ -894,14 +894,14 @@ test("what is asked in a loop waits its turn, below what the relay takes of a cl
     note(drive.pass(10));
   }
   assert.equal(said.length, 201, "each is said, and the set too");
-  // The relay's own count: 100 at once, 20 in a second.
+  // The relay's own limit: 100 at once, and 20 in a second.
   let left = 100;
   for (const [index, [moment]] of said.entries()) {
     if (index) left = Math.min(100, left + (moment - said[index - 1][0]) / 50);
     left -= 1;
     assert.ok(left >= 0, `frame ${index} is one too many`);
   }
-  // Another connection begins anew.
+  // The limit starts anew for another connection.
   drive.step("lost", { code: 1006 });
   assert.ok(opened(drive.retry()));
 });
@@ -918,12 +918,12 @@ test("a set that cannot be taken now is sent again, and nothing fails", () => {
   assert.deepEqual([again.type, again.version, again.queries.map(({ id }) => id)], ["set", 2, ["q1"]]);
   drive.frames(state(2, "bootstrapping", [told("q1", 7)]), result(7, [art("a", 1)]), state(2, "complete"), at("t1"));
   assert.equal(drive.state, "current");
-  // An edit neither: what is in force stays, and what is asked for meanwhile goes out.
+  // A refused edit fails neither: the present set stays, and questions are sent meanwhile.
   drive.step("declare", { id: "q2", definition: watching });
   const throttled = { serverErrorCode: "THROTTLED", reason: "patterns", retryAfter: 2 };
   drive.frames(state(3, "error", [{ id: "q2", error: throttled }], { serverErrorCode: "BAD_REQUEST" }));
   assert.deepEqual(sent(drive.step("ask", { id: "a1", query: definition })), [{ type: "get", id: "a1", query: definition }]);
-  // But for what is to stand behind the edit.
+  // A fence must still wait for the edit.
   assert.deepEqual(sent(drive.step("ask", { id: "a2" })), []);
   assert.deepEqual(names(drive.frames({ type: "items", group: 7, items: [{ op: "added", previous: "a", record: art("b", 2) }] }, at("t2"))), ["a", "b"]);
   const [edit, ...others] = sent(drive.pass(3_000));
@@ -971,7 +971,7 @@ test("a fence of who lags is answered once all has been told", () => {
   drive.frames(state(2, "bootstrapping", [told("q2", 8)]), state(2, "complete"), at("t2"));
   drive.step("ask", { id: "a1" });
   const answered = (effects) => effects.filter((effect) => effect.do === "answer").map(({ id }) => id);
-  // It was asked while nothing was told: what closes it comes once the client has caught up.
+  // The fence was sent while nothing was reported: it is answered once the client has caught up.
   assert.deepEqual(answered(drive.frames(
     { type: "fenced", id: "a1" }, state(2, "bootstrapping", [told("q1", 7, true), told("q2", 8, true)]),
     { type: "items", group: 7, items: [{ op: "removed", record: { recordName: "a" } }] }, at("t3"))), []);

@@ -1,5 +1,5 @@
-// A relay in small: the three doors over one list of records. It knows one query, "all Art by price", and
-// tells a client that comes back what it does not have. It serves the page too.
+// A miniature relay: the three live calls over one list of records. It knows one query, "all Art by price",
+// and tells a reconnecting client what it has missed. It also serves the page.
 import { readFile } from "node:fs/promises";
 import http from "node:http";
 import { accept } from "./websocket.mjs";
@@ -13,15 +13,15 @@ const files = {
 export class Relay {
   records = new Map();
   position = 0;
-  log = []; // What was done, by position.
+  log = []; // The changes, by position.
   inbox = [];
   connections = new Set();
   hellos = [];
-  heads = []; // Of those that were posted.
-  frames = []; // What clients sent over sockets.
+  heads = []; // The headers of the requests that were posted.
+  frames = []; // The frames that clients sent over sockets.
   refusesUpgrades = false;
   refusesStreams = false;
-  isSlow = false; // What has been taken is complete when `finish` is called.
+  isSlow = false; // Whether an accepted set is complete only when `finish` is called.
 
   async start(port = 0) {
     this.server = http.createServer((request, response) => this.#serve(request, response));
@@ -44,7 +44,7 @@ export class Relay {
     await new Promise((resolve) => this.server.close(resolve));
   }
 
-  /** Saves a record, or deletes it, and tells everybody. */
+  /** Saves or deletes a record, and tells all clients. */
   change(recordName, price) {
     this.position += 1;
     const record = { recordName, recordType: "Art", fields: { price }, recordChangeTag: `${this.position}` };
@@ -60,7 +60,7 @@ export class Relay {
     }
   }
 
-  /** Puts an entry into the inbox, and tells whoever asks for it. */
+  /** Adds an entry to the inbox, and tells the clients that ask for it. */
   notify(text) {
     this.inbox.push(text);
     for (const { feed, send } of this.connections) if (feed) send(this.#notification(feed, this.inbox.length));

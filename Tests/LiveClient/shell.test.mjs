@@ -1,4 +1,4 @@
-// The client as pages use it, against a relay in small: sockets, streams and polls over real connections.
+// The client as pages use it, against a miniature relay: sockets, streams and polls over real connections.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import test from "node:test";
@@ -26,7 +26,7 @@ async function world(body, prepare = () => {}, options = {}) {
 const query = { recordType: "Art", sortBy: "price" };
 const namesOf = (records) => records.map((record) => record.recordName);
 
-/** The next result of an iterator that satisfies `wanted`. */
+/** Returns the next result of an iterator that satisfies `wanted`. */
 async function until(values, wanted) {
   for (;;) {
     const { value, done } = await values.next();
@@ -63,7 +63,7 @@ test("who asks the same shares one query, and has the result at once", { timeout
   first.close();
   relay.change("c", 3);
   await until(second[Symbol.asyncIterator](), has("a", "b", "c"));
-  // A page that draws itself anew lets go and takes the same again.
+  // A page that renders again releases the query and declares it again.
   second.close();
   await until(client.results(query)[Symbol.asyncIterator](), has("a", "b", "c"));
   assert.equal(relay.frames.filter((frame) => frame.type === "set").length, 0);
@@ -445,7 +445,7 @@ for (const refusesStreams of [false, true]) {
     const short = client.results(query);
     await until(short[Symbol.asyncIterator](), has("a", "b"));
     assert.deepEqual(credentials(), [undefined, undefined]);
-    // Of whom it does not know the relay takes 256 KiB.
+    // From an unknown client the relay accepts 256 KiB.
     const long = client.results({ ...query, predicate: "x".repeat(90_000) });
     await until(long[Symbol.asyncIterator](), has("a", "b"));
     assert.deepEqual(credentials(), ["k", "Bearer t"]);
@@ -481,7 +481,7 @@ test("a date of JavaScript's is one for the relay", { timeout: 10_000 }, () => w
   const [first, second, third] = relay.hellos.flatMap(({ set }) => set.queries);
   assert.deepEqual([first.query.predicateArguments, first.start], [[[date]], { value: date, isIncluded: false }]);
   assert.deepEqual(second.query.rqlArguments, [date]);
-  // There a date is a text.
+  // In `where`, a date is a string.
   assert.deepEqual([third.query.where.made.$gt, third.end], [day.toISOString(), { value: 3 }]);
 }));
 
@@ -542,12 +542,12 @@ test("a query in whose place a refused one was goes on, by the same handle", { t
   relay.change("c", 3);
   await until(values, has("a", "b", "c"));
   assert.equal(seen.at(-1), "a,b,c");
-  // One that is taken ends it.
+  // An update that is accepted ends the handle.
   await client.set.update((editor) => editor.put("art", { ...query, limit: 5 }));
   assert.equal(handle.state, "ended");
   assert.notEqual(client.set.named("art"), handle);
   assert.equal((await values.next()).done, true);
-  // And so does the end of all.
+  // Closing the client ends it too.
   const last = client.set.named("art");
   const told = [];
   last.onError = (error) => told.push(error.liveError);
@@ -567,7 +567,7 @@ test("a client that is closed ends its loops, and tells of no fault", { timeout:
   client.close();
   await Promise.all([...loops, answer]);
   assert.deepEqual([art.state, art.error, changes.error, told], ["ended", undefined, undefined, []]);
-  // What is asked for afterwards is told why there is nothing.
+  // Questions asked after that are answered with an error that says why.
   const late = client.results(query);
   await assert.rejects(late[Symbol.asyncIterator]().next(), { liveError: "connection" });
 }));
@@ -622,10 +622,10 @@ test("what has ended of a set is not asked for again by the next update", { time
   await set.add("more", { ...query, limit: 4 });
   assert.deepEqual(set.names, ["kept", "more"]);
   assert.equal(set.named("closed"), undefined);
-  // Nor by an update that is taken back.
+  // Nor does an update that is rolled back bring them back.
   await assert.rejects(set.add("wrong", { recordType: "Atr" }), { liveError: "unknownType" });
   assert.deepEqual(set.names, ["kept", "more"]);
-  // Whoever wants it again says so.
+  // A query that has ended comes back when it is added again.
   await set.add("once", { ...query, once: true });
   assert.deepEqual(namesOf(set.named("once").records), ["a", "b"]);
   assert.equal(relay.frames.filter(({ type }) => type === "set").flatMap(({ add }) => add)
@@ -696,13 +696,13 @@ test("who shows an inbox late has what it has told, once", { timeout: 10_000 }, 
     inbox.onNotification = ({ payload }, syncToken) => seen.push(`${payload.text} ${syncToken}`);
     return inbox;
   };
-  // A page that draws itself anew has it as one that is drawn for the first time.
+  // A page that renders again gets the same as one that renders for the first time.
   first.close();
   const second = join();
   assert.equal(second.syncToken, undefined);
   await client.fence();
   assert.deepEqual([seen.splice(0), second.syncToken], [["one s1", "two s2"], "s2"]);
-  // Who begins while something is told hears it once.
+  // A listener that begins during a notification gets it once.
   const told = new Promise((resolve) => {
     second.onNotification = () => resolve(join());
   });
@@ -726,7 +726,7 @@ test("a query that was to go with a refused one goes on, by the same handle", { 
   assert.deepEqual([client.set.names, client.set.named("art")], [["art"], handle]);
   relay.change("c", 3);
   await until(values, has("a", "b", "c"));
-  // So it does where it was to go by itself, after what was refused.
+  // It also continues if its own removal was sent after the refused update.
   const refused = assert.rejects(client.set.add("other", { recordType: "Atr" }));
   client.set.remove("art").catch(() => {});
   await refused;
@@ -752,7 +752,7 @@ test("a refused update takes back nothing of what was taken before it and is not
   assert.deepEqual(await whileSlow((editor) => editor.add("few", { ...query, limit: 5 })), ["art", "few"]);
   const few = client.set.named("few");
   assert.equal(few.state, "live");
-  // What went with it does not come back, and neither does what went by itself.
+  // A query removed by the failed update does not come back, and neither does one removed by itself.
   assert.deepEqual(await whileSlow((editor) => {
     editor.remove("few");
     editor.add("fewer", { ...query, limit: 3 });
@@ -773,7 +773,7 @@ test("an update that only removes is complete once the relay has taken it", { ti
   await removed;
   assert.equal(client.set.state, "complete");
   assert.equal(relay.frames.filter(({ type, remove }) => type === "set" && remove.length).length, 1);
-  // What is taken up again in the same turn goes on.
+  // A query that is added again in the same turn continues.
   client.set.remove("art");
   await client.set.add("art", query);
   assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b"]);
@@ -791,7 +791,7 @@ test("a set that is emptied on a stream is complete", { timeout: 10_000 }, () =>
   await new Promise((resolve) => setTimeout(resolve, 20));
   await client.set.waitForComplete({ timeout: 2_000 });
   assert.equal(client.set.state, "complete");
-  // And one that shows something again does.
+  // A set that shows something again is complete too.
   await client.set.add("art", query);
   assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b"]);
 }, (relay) => (relay.refusesUpgrades = true)));
@@ -808,7 +808,7 @@ test("a query in whose place a refused one was has missed nothing, and is told n
     editor.put("art", { recordType: "Atr" });
     editor.put("changes", { kind: "changes", recordType: "Atr" });
   });
-  relay.change("c", 3); // Before the edit has come.
+  relay.change("c", 3); // This happens before the edit arrives.
   await assert.rejects(update, { liveError: "unknownType" });
   relay.change("d", 4);
   await client.fence();
@@ -816,14 +816,14 @@ test("a query in whose place a refused one was has missed nothing, and is told n
   assert.deepEqual(namesOf(client.set.named("art").records), ["a", "b", "c", "d"]);
   assert.equal(client.set.named("changes").state, "live");
   assert.equal(client.connection.state, "current");
-  // Nor if the connection is lost before it is known.
+  // Nor is anything missed if the connection is lost before the outcome is known.
   client.set.update((editor) => editor.put("changes", { kind: "changes", recordType: "Atr" })).catch(() => {});
   for (const { channel } of relay.connections) channel.cut();
   relay.change("e", 5);
   while (client.set.state !== "error") await new Promise((resolve) => setTimeout(resolve, 5));
   await client.fence();
   assert.deepEqual(seen.splice(4).sort(), [5, "added e"]);
-  // Another handle of the same goes on undisturbed where the former one ends.
+  // Another handle of the same query continues where the former one ends.
   const beside = client.results(query);
   await client.set.update((editor) => editor.put("art", { ...query, limit: 5 }));
   relay.change("f", 6);

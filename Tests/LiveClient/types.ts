@@ -1,5 +1,5 @@
-// The web client as TypeScript sees it: what pages write must be read, and mistakes must be found. Nothing of
-// this runs; `run` has the compiler read it.
+// The web client in TypeScript: what pages write must compile, and mistakes must be found. This code is never
+// run; `run` only compiles it.
 import {
   LiveClient, LiveError, LiveMachine, recordKey,
   type Change, type Connection, type Gap, type Item, type LiveRecord, type LiveResults,
@@ -30,7 +30,7 @@ cheap.onItems = (items: Item<Art>[], records) => {
   }
   for (const item of items) {
     const price: number = item.op === "removed" ? item.before.fields.price : item.record.fields.price;
-    // @ts-expect-error Of what was removed there is what names it.
+    // @ts-expect-error A removed record has only its name.
     console.log(price, item.record.fields);
   }
 };
@@ -60,7 +60,7 @@ export async function read() {
       const whole: Change<Art> = change;
       console.log(whole.operation, whole.record.recordName, whole.before?.fields.price, whole.position);
       if (whole.operation !== "delete") console.log(whole.record.fields.price, whole.record.recordChangeTag);
-      // @ts-expect-error Of what was deleted there is what names it.
+      // @ts-expect-error A deleted record has only its name.
       else console.log(whole.record.fields.price);
     }
   }
@@ -91,23 +91,23 @@ export async function read() {
 const machine = new LiveMachine({ random: () => 1 });
 console.log(machine.handle({ type: "tick" }, 1)[0]?.do, machine.handle({ type: "tick" }, 1, 2), machine.wakeAt);
 
-// @ts-expect-error What is no result says its kind: this one would be refused.
+// @ts-expect-error A query that is no result must name its kind; the relay would refuse this one.
 client.set.add("created", { recordType: "Art", firesOn: ["create"] });
-// @ts-expect-error And so does the inbox.
+// @ts-expect-error The inbox must name its kind too.
 client.set.add({ database: "private" });
-// @ts-expect-error Limits are of results, in a set too.
+// @ts-expect-error Only results have limits, in a set too.
 client.set.add("few", { kind: "changes", recordType: "Art", limit: 3 });
 client.set.add("few", { recordType: "Art", sortBy: "price", limit: 3, predicate: "price < 3" });
 client.results({ recordType: "Art", sortBy: "made", start: { value: new Date() }, end: { value: 3 } });
-// @ts-expect-error A query has a record type.
+// @ts-expect-error A query needs a record type.
 client.results({ predicate: "price < 100" });
-// @ts-expect-error Operations are of changes.
+// @ts-expect-error Only queries of changes have operations.
 client.results({ recordType: "Art", firesOn: ["create"] });
-// @ts-expect-error Limits are of results.
+// @ts-expect-error Only results have limits.
 client.changes({ recordType: "Art", limit: 3 });
 // @ts-expect-error An operation is a create, update or delete.
 client.changes({ recordType: "Art", firesOn: ["created"] });
 // @ts-expect-error A limit is a number.
 client.results({ recordType: "Art", limit: "3" });
-// @ts-expect-error The records are the client's.
+// @ts-expect-error The records are read-only.
 cheap.records = [];

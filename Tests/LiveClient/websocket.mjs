@@ -1,5 +1,5 @@
-// RFC 6455 in small, for the tests: Debian's node has no WebSocket of its own. Whole frames of any length,
-// fragments put together, pings answered, close codes; no extensions.
+// A small implementation of RFC 6455 for the tests, because Debian's node has no WebSocket. It sends whole
+// frames of any length, joins fragments, answers pings and has close codes, but no extensions.
 import { createHash, randomBytes } from "node:crypto";
 import http from "node:http";
 import https from "node:https";
@@ -19,7 +19,7 @@ function encode(opcode, payload, isMasked) {
   return Buffer.concat([head, mask, payload.map((byte, index) => byte ^ mask[index & 3])]);
 }
 
-/** One end of a connection: texts out, texts and the end in. */
+/** One end of a connection: sends texts, and reports received texts and the end. */
 class Channel {
   #rest = Buffer.alloc(0);
   #parts = [];
@@ -49,7 +49,7 @@ class Channel {
     this.isOpen = false;
   }
 
-  /** Cuts the connection without a word. */
+  /** Closes the connection without a close frame. */
   cut() {
     this.socket.destroy();
   }
@@ -96,7 +96,7 @@ class Channel {
   }
 }
 
-/** Takes an upgrade of a node server. */
+/** Accepts an upgrade of a node server. */
 export function accept(request, socket, head, protocol) {
   socket.write(
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
@@ -107,7 +107,7 @@ export function accept(request, socket, head, protocol) {
   return channel;
 }
 
-/** What a browser's WebSocket is, as far as it is used here. */
+/** A browser's `WebSocket`, as far as the client uses it. */
 export class TinyWebSocket {
   readyState = 0;
 
