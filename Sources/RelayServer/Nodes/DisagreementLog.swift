@@ -22,6 +22,6 @@ final class DisagreementLog: Sendable {
                 "another relay of the store has other settings", metadata: ["reason": "\(sentence)"]
             )
         }
-        if isOver { logger.info("no relay of the store has other settings any more") }
+        if isOver { logger.info("all relays of the store have the same settings again") }
     }
 }
