@@ -78,7 +78,7 @@ import Testing
             + #""before":{"id":7},"beforeCompleteness":"partial","position":"p/1"}]"#
         #expect(
             decoded(try source("postgres"), webhook(body)) == [
-                "parked: [0]: a change that is no deletion needs the row after it"
+                "parked: [0]: \"after\" is required unless the operation is a deletion"
             ])
     }
 
