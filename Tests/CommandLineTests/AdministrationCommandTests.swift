@@ -57,7 +57,7 @@ import Testing
         #expect(migrate.output == "\(store.path) is up to date\n")
     }
 
-    @Test func `a file that somebody has open is left alone`() async throws {
+    @Test func `a file that a relay has open is left alone`() async throws {
         let fixture = try TemporaryStore()
         let store = try fixture.open()
         let run = try await BuiltBelfry.run(["containers", "list", "--database", fixture.path])
@@ -66,7 +66,8 @@ import Testing
         await store.close()
     }
 
-    @Test func `without a relay, a token, or good arguments the exit code says which`() async throws
+    @Test func `exit codes distinguish a missing relay, a bad token and bad arguments`()
+        async throws
     {
         let nobody = try await BuiltBelfry.run(
             ["containers", "list", "--url", "http://127.0.0.1:1", "--admin-token", "x"])

@@ -26,14 +26,14 @@ import Testing
             "1.2.3\n\ndirty", BuildStamp(version: "1.2.3", commit: "", isDirty: true),
             "belfry 1.2.3 (dirty)"
         ),
-    ]) func `a stamp is version, commit and whether files differed from it`(
+    ]) func `a stamp has the version, the commit and whether files were modified`(
         text: String, stamp: BuildStamp, words: String
     ) {
         #expect(BuildStamp(text: text) == stamp)
         #expect(stamp.description == words)
     }
 
-    @Test func `an executable that was only built says so`() async throws {
+    @Test func `an executable built without a stamp says so`() async throws {
         let ending = try await BuiltBelfry.run(["--version"])
         #expect(ending.code == 0, "\(ending.complaint)")
         #expect(ending.output == "belfry development (not packaged)\n")

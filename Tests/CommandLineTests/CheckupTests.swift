@@ -41,7 +41,7 @@ import Testing
     @Test(arguments: [
         ("following", "2026-11-22T12:00:00Z"), ("connecting", "2026-11-23T11:52:00Z"),
     ])
-    func `a database that is followed may be silent`(state: String, since: String) throws {
+    func `a followed database without changes is no finding`(state: String, since: String) throws {
         let diagnosis = try Self.checkup([
             (
                 #""lastAccepted": "2026-11-23T11:58:00Z""#,
@@ -52,7 +52,7 @@ import Testing
         #expect(diagnosis.state == .ok)
     }
 
-    @Test func `a slot that a failover would end is told of, though all is well`() throws {
+    @Test func `a slot that a failover would lose is reported although all is well`() throws {
         let diagnosis = try Self.checkup([
             (
                 #""lastAccepted": "2026-11-23T11:58:00Z""#,
@@ -64,7 +64,7 @@ import Testing
         #expect(diagnosis.findings.contains { $0.text.contains("Mark the slot.") })
     }
 
-    @Test func `a relay without a container is told what to do first`() throws {
+    @Test func `for a relay without a container the first step is suggested`() throws {
         let overview: JSONValue = ["now": "2026-11-23T12:00:01Z", "containers": []]
         let diagnosis = Checkup(overview: overview, now: Self.now, isRunning: true).diagnosis
         #expect(
@@ -74,7 +74,7 @@ import Testing
         #expect(diagnosis.findings.last?.next == "belfry containers create --help")
     }
 
-    @Test func `a container without a source is told how to make one`() throws {
+    @Test func `for a container without a source the command to create one is suggested`() throws {
         let diagnosis = try Self.checkup([
             (#""webhooks": {"sources": ["#, #""webhooks": {"sources": [], "others": ["#)
         ]).diagnosis
@@ -84,7 +84,7 @@ import Testing
                 == "belfry sources set NAME --preset belfry \(Self.container)")
     }
 
-    @Test func `where no user can sign in it is said how one could`() throws {
+    @Test func `if no user can sign in the command that allows it is suggested`() throws {
         let diagnosis = try Self.checkup([
             (#""canSend": "yes""#, #""canSend": "yes", "canSignIn": false"#)
         ]).diagnosis
@@ -97,7 +97,7 @@ import Testing
             found?.next == "belfry containers set \(Self.container) --key-set-file jwks.json")
     }
 
-    @Test func `nothing is to be done where all is well`() throws {
+    @Test func `a sound relay needs nothing to be done`() throws {
         let diagnosis = try Self.checkup().diagnosis
         #expect(diagnosis.state == .ok)
         #expect(diagnosis.lines.first == "ok: nothing needs to be done")
@@ -260,7 +260,7 @@ import Testing
             #""following": {"state": "unreachable", "verdict": "waiting", "sentence": "Wait."}"#,
             .warn, "shop: Wait.", "belfry sources show shop \(container)"),
     ])
-    func `what is wrong is the verdict, with the command to run next`(wrong: Wrong) throws {
+    func `each fault becomes the verdict with the next command to run`(wrong: Wrong) throws {
         let diagnosis = try Self.checkup([(wrong.old, wrong.new)]).diagnosis
         #expect(diagnosis.state == wrong.state)
         #expect(diagnosis.verdict.hasPrefix("\(wrong.state): "))
@@ -281,7 +281,7 @@ import Testing
         #""accepted": 300, "refused": 10, "lastRefused": "2026-11-23T11:57:00Z""#,
         #""accepted": 30, "refused": 10, "lastRefused": "2026-11-23T10:57:00Z""#,
     ])
-    func `a few refusals, or those that are over, are no finding`(members: String) throws {
+    func `few or past refusals by the gateway are no finding`(members: String) throws {
         let diagnosis = try Self.checkup([
             (
                 #""lastAccepted": "2026-11-23T11:58:00Z""#,
@@ -291,7 +291,7 @@ import Testing
         #expect(diagnosis.state == .ok)
     }
 
-    @Test func `the first of several is told, and how many there are`() throws {
+    @Test func `the verdict names the first of several faults and their number`() throws {
         let diagnosis = try Self.checkup([
             (
                 #""lastAccepted": "2026-11-23T11:58:00Z""#,
@@ -301,7 +301,7 @@ import Testing
         #expect(diagnosis.verdict == "fail: shop: Drop it, and 1 more")
     }
 
-    @Test func `a container that waits says since when and why`() throws {
+    @Test func `a halted container is reported with its time and reason`() throws {
         let halt = """
             {"container": "iCloud.com.example.Art", "environment": "production",
              "since": "2026-11-23T11:00:00Z", "reason": "403 InvalidProviderToken"}
@@ -312,7 +312,9 @@ import Testing
                 + "2026-11-23T11:00:00Z: 403 InvalidProviderToken")
     }
 
-    @Test func `a certificate that is valid for long is said, and none is no finding`() throws {
+    @Test func `a certificate with much time left is reported and a missing one is no finding`()
+        throws
+    {
         let end = #""refusing": {}, "tls": {"expiresAt": "2027-11-23T12:00:00Z"}"#
         let valid = try Self.checkup([(#""refusing": {}"#, end)]).diagnosis
         #expect(valid.state == .ok)
@@ -322,7 +324,7 @@ import Testing
         #expect(!none.diagnosis.findings.contains { $0.check == "tls" })
     }
 
-    @Test func `the store that is to be checked is named, also where it is on another machine`()
+    @Test func `the suggested check names the store even on another machine`()
         throws
     {
         var checkup = try Self.checkup([
@@ -346,7 +348,7 @@ import Testing
             ])
     }
 
-    @Test func `of the time before the start silence is not judged`() throws {
+    @Test func `silence before the start of the relay is not judged`() throws {
         let diagnosis = try Self.checkup([
             (#""startedAt": "2026-11-20T12:00:00Z""#, #""startedAt": "2026-11-23T11:00:00Z""#),
             (#""lastAccepted": "2026-11-23T11:58:00Z""#, #""accepted": 0"#),
@@ -356,7 +358,7 @@ import Testing
         #expect(diagnosis.state == .ok)
     }
 
-    @Test func `backups grow old, and are missed`() throws {
+    @Test func `old and missing backups are reported`() throws {
         var checkup = try Self.checkup()
         checkup.database = "/var/lib/a b.sqlite"
         checkup.backup = .made(Self.now.advanced(by: .seconds(-3600)), path: "/b/x")
@@ -369,7 +371,7 @@ import Testing
         #expect(checkup.diagnosis.state == .fail)
     }
 
-    @Test func `what is left of a backup is none`() throws {
+    @Test func `the remains of an interrupted backup do not count as a backup`() throws {
         let folder = try Folder.make()
         func write(_ name: String, _ text: String, at seconds: Int) throws -> String {
             let file = folder.appending(path: name)
@@ -390,7 +392,7 @@ import Testing
                 == .made(Timestamp(seconds: 2000), path: whole))
     }
 
-    @Test func `continuous backups are judged by what can be restored of them`() throws {
+    @Test func `continuous backups are judged by what can be restored from them`() throws {
         var checkup = try Self.checkup()
         checkup.config = " --config b.json"
         func finding(_ reach: BackupReach) -> Finding? {
@@ -417,7 +419,9 @@ import Testing
         #expect(checkup.diagnosis.state == .fail)
     }
 
-    @Test func `a folder that was begun as a destination is no folder of copies`() async throws {
+    @Test func `a destination of continuous backups is not treated as a folder of copies`()
+        async throws
+    {
         let folder = try Folder.make()
         try Data("belfry-backup 1\nstore x\n".utf8).write(to: folder.appending(path: "store"))
         for text in [folder.path, "file://\(folder.path)"] {
@@ -432,7 +436,7 @@ import Testing
         }
     }
 
-    @Test func `a backup that is dated later than now is no new one`() throws {
+    @Test func `a backup dated in the future does not count as recent`() throws {
         var checkup = try Self.checkup([])
         for moment in [Self.now.advanced(by: .seconds(86_400)), .latest] {
             checkup.backup = .made(moment, path: "/b/x")
@@ -450,7 +454,7 @@ import Testing
                 == Timestamp(seconds: 1_000_000))
     }
 
-    @Test func `what is shipped up to later than now is not known to be new`() throws {
+    @Test func `continuous backups that reach into the future are not known to be recent`() throws {
         func finding(_ until: String) throws -> Finding? {
             let checkup = try Self.checkup([
                 (
@@ -469,7 +473,7 @@ import Testing
         #expect(sound?.state == .ok)
     }
 
-    @Test func `of a store on PostgreSQL no copy of a file is advised`() throws {
+    @Test func `for a store on PostgreSQL no copy of a file is suggested`() throws {
         var checkup = try Self.checkup([
             (#""halts": []"#, #""nodes": 2, "disagreements": [], "halts": []"#)
         ])
@@ -487,7 +491,7 @@ import Testing
         ("plain-1.sqlite", "plain-1.sqlite"), ("", "''"), ("a b", "'a b'"),
         ("it's", #"'it'\''s'"#), ("$(id)", "'$(id)'"),
     ])
-    func `paths are one word of a shell`(text: String, word: String) {
+    func `paths in suggested commands are quoted as one shell word`(text: String, word: String) {
         #expect(Checkup.quoted(text) == word)
     }
 }

@@ -307,7 +307,7 @@ import Testing
         (["sources", "show", "", "-c", "c"], "source"),
         (["sources", "set", "", "-c", "c", "--preset", "belfry"], "source"),
         (["containers", "show", "-c", "c", "-e", ""], "environment"),
-    ]) func `an empty name is told, and asks no other call`(
+    ]) func `an empty name is refused and makes no other call`(
         arguments: [String], name: String
     ) async throws {
         let ending = try await BuiltBelfry.run(
@@ -324,7 +324,8 @@ import Testing
         #expect(asked.output == shown.output)
     }
 
-    @Test(arguments: refusals) func `what cannot be done is refused with a reason and a code`(
+    @Test(arguments: refusals)
+    func `impossible commands are refused with a reason and an exit code`(
         refusal: Refusal
     ) async throws {
         let ending = try await BuiltBelfry.run(refusal.arguments, environment: refusal.environment)
@@ -332,7 +333,7 @@ import Testing
         #expect(ending.complaint.hasPrefix(refusal.complaint), "\(ending.complaint)")
     }
 
-    @Test func `a relay that cannot trust or bind says so`() async throws {
+    @Test func `a relay that cannot trust a certificate or bind a port says so`() async throws {
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)
         let place = folder.appending(path: "relay.sqlite").path
@@ -373,7 +374,7 @@ import Testing
         await gateway.simulated.stop()
     }
 
-    @Test func `a gateway whose port is taken says so, and writes no file`() async throws {
+    @Test func `a gateway whose port is in use says so and writes no file`() async throws {
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)
         let file = folder.appending(path: "own-ca.pem").path
@@ -387,7 +388,7 @@ import Testing
         await gateway.simulated.stop()
     }
 
-    @Test func `a gateway whose host nobody knows says so`() async throws {
+    @Test func `a gateway with an unknown host name says so`() async throws {
         let file = try Folder.make().appending(path: "own-ca.pem").path
         let ending = try await BuiltBelfry.run(
             ["gateway", "--host", "[::1]", "--port", "0", "--ca-file", file])
@@ -398,7 +399,7 @@ import Testing
                 + "brackets\n")
     }
 
-    @Test func `what is wrong with a gateway's script is said with the file's name`() async throws {
+    @Test func `errors in a gateway's script are reported with the file name`() async throws {
         let file = try Folder.make().appending(path: "script.json")
         try Data(#"{"rules": 1}"#.utf8).write(to: file)
         let ending = try await BuiltBelfry.run(["gateway", "--port", "0", "--script", file.path])
@@ -408,7 +409,7 @@ import Testing
             "\(ending.complaint)")
     }
 
-    @Test func `secrets are not shown at the start`() async throws {
+    @Test func `secrets are not printed at the start`() async throws {
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)
         let relay = try await ServedBelfry.start(
@@ -421,7 +422,7 @@ import Testing
         await gateway.simulated.stop()
     }
 
-    @Test func `completions know presets and environments, and where a file is asked for`()
+    @Test func `completions know presets, environments and which options take a file`()
         async throws
     {
         let script = try await BuiltBelfry.run(["--generate-completion-script", "fish"])
@@ -446,7 +447,7 @@ import Testing
     @Test(arguments: [
         [:], ["http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"],
     ])
-    func `dev, run once, pushes to the right device and says so`(
+    func `dev with the option once pushes to the right device and reports it`(
         environment: [String: String]
     ) async throws {
         let ending = try await BuiltBelfry.run(

@@ -7,7 +7,7 @@ import Testing
         "", "no certificate\n",
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     ])
-    func `a file of authorities that holds none is refused at the start`(
+    func `a file of authorities without a certificate is refused at the start`(
         contents: String
     ) async throws {
         let folder = try Folder.make()
@@ -23,7 +23,7 @@ import Testing
                 "apns.caFile: the file \(file) has no readable certificate in PEM form"))
     }
 
-    @Test func `check looks at the file that the configuration names`() async throws {
+    @Test func `check examines the file that the configuration names`() async throws {
         let folder = try Folder.make()
         let store = folder.appending(path: "named.sqlite").path
         try await BuiltBelfry.makeStore(at: store)

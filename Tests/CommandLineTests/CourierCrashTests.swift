@@ -13,7 +13,7 @@ import Testing
         return name
     }
 
-    @Test func `what waits when the relay dies is fetched after the next start, once`()
+    @Test func `notifications waiting when the relay dies are fetched once after the next start`()
         async throws
     {
         let folder = try Folder.make()

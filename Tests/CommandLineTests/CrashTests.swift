@@ -59,7 +59,7 @@ import Testing
     ]
 
     @Test(arguments: openEndings)
-    func `what was acknowledged and not delivered when the relay died arrives after the next start`(
+    func `changes acknowledged but not delivered at a crash are delivered after the next start`(
         answer: GatewayAnswer
     ) async throws {
         var rig = try await Rig.furnish(.all(ScriptedAnswer(answer)))
@@ -78,7 +78,7 @@ import Testing
         #expect(rig.gateway.simulated.totals.duplicates == 0)
     }
 
-    @Test func `a change is delivered although the relay died while no gateway could be reached`()
+    @Test func `a change is delivered although the relay died while no gateway was reachable`()
         async throws
     {
         var rig = try await Rig.furnish()
@@ -95,7 +95,7 @@ import Testing
         #expect(arrived.map(\.line) == ["bobs: qry q created a1"])
     }
 
-    @Test func `a once subscription whose push was open when the relay died fires for that change`()
+    @Test func `a once subscription with an open push at a crash fires for that change`()
         async throws
     {
         var rig = try await Rig.furnish(.all(ScriptedAnswer(.silence)))
@@ -113,7 +113,7 @@ import Testing
         #expect(Set(pushes.map(\.apnsID)).count == 1)
     }
 
-    @Test func `killed in a large fan-out, the relay loses nothing and repeats at most its window`()
+    @Test func `a crash in a large fan-out loses nothing and repeats at most the window`()
         async throws
     {
         let window = 64
@@ -166,7 +166,7 @@ import Testing
         }
     }
 
-    @Test func `every change that was acknowledged before the relay died is delivered`()
+    @Test func `every change acknowledged before a crash is delivered`()
         async throws
     {
         var rig = try await Rig.furnish()
@@ -219,7 +219,7 @@ import Testing
     // MARK: Ending
 
     @Test(arguments: [SIGTERM, SIGINT])
-    func `asked to end, the relay finishes what is in flight and exits with 0`(
+    func `on a signal the relay finishes what is in flight and exits with 0`(
         signal: Int32
     ) async throws {
         let slow = ScriptedAnswer(.accept, delay: .milliseconds(400) ... .milliseconds(400))
@@ -238,7 +238,7 @@ import Testing
         #expect(rig.gateway.simulated.totals.received == 4)
     }
 
-    @Test func `what cannot finish in time is kept, and delivered after the next start`()
+    @Test func `deliveries that cannot finish in time are kept and made after the next start`()
         async throws
     {
         var rig = try await Rig.furnish(
@@ -257,7 +257,7 @@ import Testing
 
     // MARK: One file, one relay
 
-    @Test func `a second relay on the same file is refused, and the first goes on`() async throws {
+    @Test func `a second relay on the same file is refused and the first continues`() async throws {
         let rig = try await Rig.furnish()
         let second = try await BuiltBelfry.run(
             ServedBelfry.arguments(on: rig.path, for: rig.gateway))

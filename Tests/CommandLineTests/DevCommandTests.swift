@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `one that is ended while it starts leaves no folder behind`() async throws {
+    @Test func `a sandbox that is ended while it starts leaves no folder behind`() async throws {
         let home = try Folder.make()
         func folders() throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: home.path)
@@ -59,7 +59,7 @@ import Testing
 
     /// Regression: the command that `dev` runs to try itself out went on listening, called a relay
     /// that no longer answered, and delayed the end.
-    @Test func `one that tries itself ends when it is ended as it starts`() async throws {
+    @Test func `a self test that is ended while it starts ends promptly`() async throws {
         let home = try Folder.make()
         let child = Child(
             ["dev", "--once", "--port", "0"],
@@ -83,7 +83,7 @@ import Testing
         #expect(!output.text.contains("http://127.0.0.1:0"), "\(output.text)")
     }
 
-    @Test func `what a command is run by has nothing open of this process`() async throws {
+    @Test func `child processes inherit no open files`() async throws {
         let kept = fcntl(STDERR_FILENO, F_DUPFD, 100)
         defer { close(kept) }
         #expect(kept >= 100)
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(.enabled(if: DevCommandTests.hangUpIsHeard))
-    func `one whose terminal is closed leaves no folder and no address`() async throws {
+    func `a sandbox whose terminal is closed leaves no folder and no address`() async throws {
         let home = try Folder.make()
         let sandbox = try await Sandbox.start(["--port", "0"], home: home)
         let address = home.appending(path: ".local/state/belfry/dev.json").path
@@ -114,13 +114,13 @@ import Testing
         #expect(left == [])
     }
 
-    @Test func `a folder without a name is not the one where it is called`() async throws {
+    @Test func `an empty folder name is not taken for the current folder`() async throws {
         let run = try await BuiltBelfry.run(["dev", "--port", "0", "--folder", ""])
         #expect(run.code == 64)
         #expect(run.complaint.hasPrefix("Error: --folder must not be empty\n"))
     }
 
-    @Test func `other commands find it by themselves while it runs, and no longer`() async throws {
+    @Test func `other commands find the sandbox only while it runs`() async throws {
         let home = try Folder.make()
         let sandbox = try await Sandbox.start(["--port", "0"], home: home)
         let environment = ["HOME": home.path]
@@ -159,7 +159,7 @@ import Testing
         #expect(gone.code == 78)
     }
 
-    @Test func `when one of two ends, the other one is found`() async throws {
+    @Test func `when one of two sandboxes ends the other one is found`() async throws {
         let home = try Folder.make()
         let first = try await Sandbox.start(["--port", "0"], home: home)
         let second = try await Sandbox.start(["--port", "0"], home: home)
@@ -173,7 +173,7 @@ import Testing
         #expect(await first.end() == 0)
     }
 
-    @Test func `a folder that is kept keeps its keys and what was made in it`() async throws {
+    @Test func `a kept folder keeps its keys and its data`() async throws {
         let home = try Folder.make()
         let folder = home.appending(path: "sandbox").path
         let first = try await Sandbox.start(["--port", "0", "--folder", folder], home: home)
@@ -191,7 +191,7 @@ import Testing
         #expect(await second.end() == 0)
     }
 
-    @Test func `a folder whose keys are lost gets others, with which its commands work`()
+    @Test func `a kept folder that lost its keys gets new ones that its commands use`()
         async throws
     {
         let home = try Folder.make()
@@ -228,7 +228,7 @@ import Testing
         #expect(await second.end() == 0)
     }
 
-    @Test func `a folder that is not kept is for its user alone, and goes with it`() async throws {
+    @Test func `a temporary folder is private and is removed at the end`() async throws {
         let home = try Folder.make()
         func made() throws -> [String] {
             try FileManager.default.contentsOfDirectory(atPath: home.path)
@@ -245,7 +245,7 @@ import Testing
         #expect(try made().isEmpty)
     }
 
-    @Test func `a folder that is in use keeps what its relay trusts`() async throws {
+    @Test func `a folder in use keeps the certificate that its relay trusts`() async throws {
         let home = try Folder.make()
         let folder = home.appending(path: "sandbox")
         let sandbox = try await Sandbox.start(["--port", "0", "--folder", folder.path], home: home)
@@ -259,7 +259,9 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `one that starts while another one starts makes no keys of its own`() async throws {
+    @Test func `a sandbox that starts beside another starting one makes no keys of its own`()
+        async throws
+    {
         let folder = try Folder.make().appending(path: "sandbox")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         let lock = try DevFolderLock(folder)
@@ -275,7 +277,7 @@ import Testing
         try DevFolderLock(folder).end()
     }
 
-    @Test func `a port that is taken is said, and the process ends`() async throws {
+    @Test func `a port in use is reported and the process ends`() async throws {
         let home = try Folder.make()
         let sandbox = try await Sandbox.start(["--port", "0"], home: home)
         let place = try await sandbox.output.line { $0.contains("/changes/1/") }
@@ -293,7 +295,7 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `one port for clients and the operator serves both`() async throws {
+    @Test func `clients and the operator can share one port`() async throws {
         let home = try Folder.make()
         let first = try await Sandbox.start(["--port", "0"], home: home)
         let place = try await first.output.line { $0.contains("/changes/1/") }
@@ -308,7 +310,7 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `a folder that cannot be made is said`() async throws {
+    @Test func `a folder that cannot be created is reported`() async throws {
         let run = try await BuiltBelfry.run(["dev", "--folder", "/proc/none"])
         #expect(run.code == 1)
         #expect(run.complaint.hasPrefix("belfry dev: the folder /proc/none cannot be made: "))
@@ -320,7 +322,7 @@ import Testing
         #expect(own.complaint.contains("; TMPDIR names where, and --folder another place"))
     }
 
-    @Test func `a level of the log that is none is refused`() async throws {
+    @Test func `an unknown log level is refused`() async throws {
         let run = try await BuiltBelfry.run(["dev", "--log-level", "loud"])
         #expect(run.code == 64)
         #expect(run.complaint.contains("loud"))

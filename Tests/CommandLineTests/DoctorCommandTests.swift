@@ -43,7 +43,8 @@ import Testing
             "\(ending.output)\(ending.complaint)")
     }
 
-    @Test func `one that is well, and a source that is refused`() async throws {
+    @Test func `a sound relay passes, and a source with refused requests is reported`() async throws
+    {
         let folder = try Folder.make()
         let file = folder.appending(path: "relay.sqlite").path
         let gateway = try await SampleGateway.start(in: folder)
@@ -108,7 +109,7 @@ import Testing
         await gateway.simulated.stop()
     }
 
-    @Test func `a credential that the gateway refuses is no reason to say that one can send`()
+    @Test func `a credential that the gateway refuses does not count as able to send`()
         async throws
     {
         let folder = try Folder.make()
@@ -134,7 +135,7 @@ import Testing
         await gateway.simulated.stop()
     }
 
-    @Test func `a relay that does not answer is no verdict`() async throws {
+    @Test func `a relay that does not answer gets no verdict`() async throws {
         let ending = try await BuiltBelfry.run(
             ["doctor", "--url", "http://127.0.0.1:1"],
             environment: ["BELFRY_ADMIN_TOKEN": RelayClient.adminToken])

@@ -7,7 +7,7 @@ import Testing
 
 /// `belfry explain` in a sandbox; docs/explain.md shows the same output.
 @Suite struct ExplainCommandTests {
-    @Test func `the sandbox explains what it did, as the page about it shows`() async throws {
+    @Test func `the sandbox explains as the page about explain shows`() async throws {
         let home = try Folder.make()
         let sandbox = try await DevCommandTests.Sandbox.startOfPages(home: home)
         for arguments in [

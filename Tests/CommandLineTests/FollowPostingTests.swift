@@ -17,11 +17,11 @@ import Testing
 
     @Test(arguments: [
         (200, #"{"results":[{"status":"appended","position":"7"}]}"#), (202, #"{"results":[]}"#),
-    ]) func `rows are taken if the relay says so`(status: Int, body: String) {
+    ]) func `rows count as taken only if the relay says so`(status: Int, body: String) {
         #expect(FollowPosting.outcome(status, Array(body.utf8), at: Self.url) == .taken)
     }
 
-    @Test func `rows of which the relay has newer versions are counted`() {
+    @Test func `rows older than the relay's versions are counted`() {
         let body = #"{"results":[{"status":"stale","position":"7"},{"status":"appended"}]}"#
         #expect(
             FollowPosting.outcome(200, Array(body.utf8), at: Self.url) == .takenAsOlder(1))
@@ -30,7 +30,9 @@ import Testing
     @Test(arguments: [
         (200, "<html>Please sign in</html>"), (200, ""), (200, "{}"), (204, ""), (200, "[]"),
         (200, #"{"results":"none"}"#), (502, "<html>Bad gateway</html>"), (429, ""),
-    ]) func `rows are posted again if something else answers`(status: Int, body: String) {
+    ]) func `rows are posted again if something other than the relay answers`(
+        status: Int, body: String
+    ) {
         guard
             case .not(.relayUnreachable) = FollowPosting.outcome(
                 status, Array(body.utf8), at: Self.url)
@@ -81,7 +83,7 @@ import Testing
     /// A relay or a proxy with a smaller limit for bodies than expected must not block the rows for
     /// ever.
     @Test(arguments: [(7, [2, 2, 2, 3]), (4, [1, 1, 1, 1, 1, 1, 1, 1, 1]), (30, [9])])
-    func `rows that are too long together are posted by halves, in their order:`(
+    func `rows that are too long together are posted in halves and in order:`(
         most: Int, counts: [Int]
     ) async throws {
         let rows = (1...9).map { Self.row($0) }
@@ -93,7 +95,7 @@ import Testing
     }
 
     @Test(arguments: [FollowedRow.Operation.create, .update, .delete])
-    func `a row that is too long by itself goes without its long values, and is named`(
+    func `a row that is too long is sent without its long values and reported`(
         operation: FollowedRow.Operation
     ) async {
         let rows = [Self.row(1), Self.row(2, operation, text: 5000), Self.row(3)]
@@ -111,7 +113,7 @@ import Testing
     ///
     /// For another change the relay keeps what there is and parks it.
     @Test(arguments: [FollowedRow.Operation.create, .update, .delete])
-    func `a row that is too long without long values goes with its key`(
+    func `a row that is still too long is sent with its key only`(
         operation: FollowedRow.Operation
     ) async {
         let row = Self.row(2, operation, columns: 500)
@@ -126,13 +128,13 @@ import Testing
                     RowExceptions(older: requests.count, tooLong: ["public.t (id=2)"])))
     }
 
-    @Test func `where not even a key is taken, that is said`() async {
+    @Test func `it is reported if not even a key is accepted`() async {
         let (requests, said) = await Self.post([Self.row(1)], most: 20)
         #expect(requests == [])
         #expect(said == .not(.relayRefuses("413")))
     }
 
-    @Test func `rows that are parked are counted`() {
+    @Test func `parked rows are counted`() {
         let body = #"{"results":[{"status":"parked","number":1},{"status":"appended"}]}"#
         #expect(
             FollowPosting.outcome(200, Array(body.utf8), at: Self.url)
@@ -143,7 +145,7 @@ import Testing
         (#"{"results":[{"status":"unfinished","deleted":2000}]}"#, true),
         (#"{"results":[{"status":"complete","deleted":3}]}"#, false),
         (#"{"results":[{"status":"parked","number":1}]}"#, false), ("", false),
-    ]) func `the end of a snapshot is posted again while there is more to delete`(
+    ]) func `the end of a snapshot is repeated while there is more to delete`(
         body: String, isUnfinished: Bool
     ) {
         #expect(FollowPosting.isUnfinished(Array(body.utf8)) == isUnfinished)
@@ -176,14 +178,14 @@ import Testing
         #expect(tooLong == .taken)
     }
 
-    @Test func `what the relay refuses is said`() {
+    @Test func `refusals of the relay are reported`() {
         let body = #"{"reason":"there is no source \"s\""}"#
         #expect(
             FollowPosting.outcome(404, Array(body.utf8), at: Self.url)
                 == .not(.relayRefuses(#"404: there is no source "s""#)))
     }
 
-    @Test func `a source of another preset is told of`() {
+    @Test func `a source with another preset is reported`() {
         let body = #"{"reason":"[0].schema: unknown field"}"#
         #expect(
             FollowPosting.outcome(422, Array(body.utf8), at: Self.url)
@@ -193,7 +195,7 @@ import Testing
                             + "and onUnmappable park")))
     }
 
-    @Test func `beside a sandbox rows are posted to a source of their own`() async throws {
+    @Test func `beside a sandbox rows are posted to a source made for them`() async throws {
         let home = try Folder.make()
         let sandbox = try await DevCommandTests.Sandbox.start(["--port", "0"], home: home)
         let dev = try #require(DevAddress.find(["HOME": home.path]))
@@ -214,7 +216,7 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `where an answer leads is told, and nothing that a terminal would obey`() {
+    @Test func `a redirect is reported without control characters`() {
         func response(_ status: HTTPResponseStatus, _ place: String?) -> HTTPClientResponse {
             HTTPClientResponse(
                 version: .http1_1, status: status,

@@ -8,7 +8,7 @@ import Testing
 /// Errors in a file are reported with their place, and what editors add to a file (byte order
 /// marks, line ends) does no harm.
 @Suite struct InputFileTests {
-    @Test func `what is no JSON is placed as editors count`() throws {
+    @Test func `the place of a JSON error is counted as editors count`() throws {
         let text = "{\r\n  \"ä\": 1,,\r\n}"
         let error = #expect(throws: ValidationError.self) {
             try JSONValue(typed: text, as: "a.json")
@@ -26,7 +26,7 @@ import Testing
         #expect(typed?.message.hasPrefix("--args: not JSON at byte 3: ") == true)
     }
 
-    @Test func `a letter that is no UTF-8 is not made another one`() throws {
+    @Test func `invalid UTF-8 is refused and not replaced`() throws {
         let file = try Folder.make().appending(path: "latin.txt")
         try Data([0x61, 0x0A, 0xE4, 0x0A]).write(to: file)
         let told = "the file \(file.path) is not UTF-8 text: see line 2"
@@ -34,7 +34,7 @@ import Testing
         #expect(throws: CommandFailure(.input, told)) { try InputFile(file.path).secret() }
     }
 
-    @Test func `a home that no shell has read is named`() {
+    @Test func `a path with an unexpanded tilde is reported`() {
         let told = "there is no file ~/none; a shell reads ~ only where a word begins"
         #expect(throws: CommandFailure(.input, told)) { try InputFile("~/none").bytes() }
         #expect(throws: (any Error).self) { try DevCommand.parse(["--folder=~/belfry"]) }
@@ -51,11 +51,11 @@ import Testing
         ("http:/localhost:1", "; did you mean http://localhost:1?"),
         ("https:host", "; did you mean https://host?"), ("htp://x", ""), ("", ""),
     ])
-    func `a URL that lacks its beginning is told whole`(text: String, told: String) {
+    func `a URL without its scheme is reported completely`(text: String, told: String) {
         #expect(text.meantURL == told)
     }
 
-    @Test func `lines may have the marks of Windows`() async throws {
+    @Test func `lines may end as on Windows`() async throws {
         let file = try Folder.make().appending(path: "lines.jsonl")
         try Data("\u{FEFF}{}\r\n\r\n[]".utf8).write(to: file)
         let lines = try LineReader(path: file.path).map { String(decoding: $0, as: UTF8.self) }

@@ -45,7 +45,7 @@ import Testing
         #expect(run.code == 0, "\(run.complaint)")
     }
 
-    @Test func `changes, matches and pushes are shown, also after the relay was started anew`()
+    @Test func `changes, matches and pushes are shown even after the relay restarts`()
         async throws
     {
         let home = try Folder.make()
@@ -70,7 +70,7 @@ import Testing
         #expect(await second.end() == 0)
     }
 
-    @Test func `a tail goes on after the relay was started anew`() async throws {
+    @Test func `a tail continues after the relay restarts`() async throws {
         let home = try Folder.make()
         let folder = home.appending(path: "kept")
         let first = try await Self.sandbox(home: home, folder: folder)
@@ -104,7 +104,9 @@ import Testing
 
     @Test(arguments: [
         ["listen"], ["changes", "tail", "--lines", "1", "-c", "iCloud.com.example.Art"],
-    ]) func `what nobody reads any more ends with the next line`(arguments: [String]) async throws {
+    ]) func `a command whose reader has gone ends with the next line`(
+        arguments: [String]
+    ) async throws {
         let home = try Folder.make()
         let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))
         try await Self.trigger("before", 1, home: home)
@@ -123,7 +125,7 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `pushes are posted to an endpoint, as they were composed`() async throws {
+    @Test func `pushes are posted to an endpoint exactly as composed`() async throws {
         let home = try Folder.make()
         let sandbox = try await Self.sandbox(home: home, folder: home.appending(path: "kept"))
         // Any HTTP endpoint will do: here the sandbox's own health check, which refuses a POST.
@@ -140,13 +142,13 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `an endpoint at which nobody listens is told of in plain words`() async throws {
+    @Test func `an endpoint that nobody listens at is reported in plain words`() async throws {
         let forwarding = try PushForwarding("http://127.0.0.1:1/pushes")
         let told = await forwarding.post([:], [:])
         #expect(told == "not posted to http://127.0.0.1:1/pushes: Connection refused")
     }
 
-    @Test func `what is posted names the container`() {
+    @Test func `a posted event names the container`() {
         #expect(
             PushForwarding.body(
                 ["kind": "push"], ["environment": "development", "container": "c"])
@@ -160,13 +162,15 @@ import Testing
         (["--forward-to", "http://127.0.0.1:99999/"], "is not a URL"),
         (["--forward-to", "http://a/", "--only", "match"], "but --only leaves them out"),
         (["--only", "pushes"], "pushes"),
-    ]) func `what cannot be meant is refused`(arguments: [String], part: String) async throws {
+    ]) func `invalid and contradictory options are refused`(
+        arguments: [String], part: String
+    ) async throws {
         let run = try await BuiltBelfry.run(["listen"] + arguments)
         #expect(run.code == 64)
         #expect(run.complaint.contains(part), "\(run.complaint)")
     }
 
-    @Test func `without a relay it says so at once`() async throws {
+    @Test func `a missing relay is reported at once`() async throws {
         let home = try Folder.make()
         let run = try await BuiltBelfry.run(["listen"], environment: ["HOME": home.path])
         #expect(run.code == 78)

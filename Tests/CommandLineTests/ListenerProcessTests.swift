@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(arguments: [256, 1024])
-    func `a crowd beyond the open files ends nobody, and shuts nobody out for long`(
+    func `more connections than open files neither end the relay nor lock clients out`(
         files: Int
     ) async throws {
         let home = try TemporaryStore()

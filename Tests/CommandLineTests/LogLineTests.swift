@@ -13,7 +13,7 @@ import Testing
         ("a\u{2028}b\u{85}c\u{b}\n", "a\\u{2028}b\\u{0085}c\\u{0B}\n"),
         ("a\u{202e}b\u{0}\n", "a\\u{202E}b\\0\n"), ("a\n\n", "a\\n\n"),
     ])
-    func `an event is one line, whatever is in it`(event: String, line: String) {
+    func `an event is one log line, whatever it contains`(event: String, line: String) {
         #expect(OneLineStream.line(event) == line)
     }
 
@@ -23,14 +23,14 @@ import Testing
         ("a\u{1b}[2Kb\r", "a·[2Kb·", "a\\u001b[2Kb\\u000d"), ("\u{2066}", "·", "\\u2066"),
         ("👩\u{200d}🚀", "👩\u{200d}🚀", "👩\u{200d}🚀"),
     ])
-    func `a terminal obeys nothing that others have written`(
+    func `control characters of others are replaced before a terminal shows them`(
         text: String, plain: String, json: String
     ) {
         #expect(ShownText.plain(text) == plain)
         #expect(ShownText.json(text) == json)
     }
 
-    @Test func `what a command shows moves nothing on a terminal`() {
+    @Test func `the output of a command contains no control characters`() {
         let answer: JSONValue = ["name": "a\u{202e}b", "fields": ["title": "\u{9b}2J"]]
         let json = CommandOutput(answer, .members).text(asJSON: true)
         #expect(json == #"{"name":"a\u202eb","fields":{"title":"\u009b2J"}}"#)
@@ -40,7 +40,7 @@ import Testing
         #expect(people == "name    a·b\nfields  {\"title\":\"·2J\"}\n\n·")
     }
 
-    @Test func `a path with a line of its own is logged in one`() async throws {
+    @Test func `a path with a line break is logged on one line`() async throws {
         let home = try TemporaryStore()
         let gateway = try await SampleGateway.start(in: try Folder.make())
         let relay = try await ServedBelfry.start(

@@ -70,7 +70,7 @@ import Testing
     ///
     /// Records and users may be given as texts, and a search of all texts has its other spellings.
     @Test(arguments: ["index", "reference"])
-    func `a condition is what it is when it is saved`(engine: String) async throws {
+    func `a condition has the same meaning as when it is saved`(engine: String) async throws {
         let folder = try Folder.make()
         let paths = ["s.jsonl", "c.jsonl", "out.jsonl"].map { folder.appending(path: $0).path }
         let subscriptions = #"""
@@ -93,7 +93,7 @@ import Testing
         #expect(lines == "{\"id\":1,\"matches\":[1,2]}\n{\"id\":2,\"matches\":[3]}\n")
     }
 
-    @Test func `a file that is not there, and a folder, are said`() async throws {
+    @Test func `missing files and folders are reported`() async throws {
         let folder = try Folder.make().path
         let none = folder + "/none"
         for (arguments, words) in [
@@ -127,7 +127,7 @@ import Testing
             "\(wrong.complaint)")
     }
 
-    @Test func `many refused lines are counted, and the first of them shown`() async throws {
+    @Test func `many refused lines are counted and only the first are shown`() async throws {
         let folder = try Folder.make()
         let paths = ["s.jsonl", "c.jsonl"].map { folder.appending(path: $0).path }
         let refused = (0..<500).map { #"{"id":\#($0),"recordType":"Art","rql":"a =="}"# }

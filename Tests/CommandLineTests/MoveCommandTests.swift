@@ -30,7 +30,7 @@ struct MoveCommandTests {
             environment: point.map { ["BELFRY_CRASH_AT": $0] } ?? [:])
     }
 
-    @Test func `killed and run again, it ends as one store`() async throws {
+    @Test func `a move that is killed and repeated ends with one store`() async throws {
         let gateway = try await SampleGateway.start(
             in: URL(filePath: file).deletingLastPathComponent())
         let relay = try await ServedBelfry.start(on: file, for: gateway)
@@ -73,13 +73,14 @@ struct MoveCommandTests {
     }
 
     @Test(arguments: ["backup", "restore"])
-    func `what is for files says how PostgreSQL does it`(command: String) async throws {
+    func `commands for files explain what to do on PostgreSQL instead`(command: String) async throws
+    {
         let ending = try await BuiltBelfry.run([command, file, "--database", url])
         #expect(ending.code == 64 && ending.complaint.contains("pg_basebackup"), "\(ending)")
     }
 
     @Test(arguments: ["service=house", "postgresql:///?service=house"])
-    func `a database is named by its service`(name: String) async throws {
+    func `a database can be named by its service`(name: String) async throws {
         func run(_ arguments: String..., with more: [String: String] = [:]) async throws -> String {
             let ending = try await BuiltBelfry.run(
                 arguments, environment: ["PGSERVICEFILE": services].merging(more) { $1 })
@@ -103,7 +104,7 @@ struct MoveCommandTests {
     }
 
     /// The former primary is named first in the service file, and still accepts writes.
-    @Test func `of the servers of a service the one that was promoted is taken`() async throws {
+    @Test func `of a service's servers the promoted one is used`() async throws {
         let former = try PostgresServer(["fsync=on"])
         let promoted = try PostgresServer(["fsync=on"], copyOf: former)
         defer {
@@ -124,7 +125,7 @@ struct MoveCommandTests {
         #expect(try promoted.sql(count) == "1")
     }
 
-    @Test func `what is said of a database has no password in it`() async throws {
+    @Test func `messages about a database contain no password`() async throws {
         for name in ["password=geheim host=h", "postgresql://u:geheim@h/d", "mysql://u:geheim@h/d"]
         {
             for command in [["containers", "list"], ["check"], ["nodes"], ["migrate"]] {
@@ -160,7 +161,7 @@ struct MoveCommandTests {
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 
-    @Test func `what cannot be moved is said before anything is touched`() async throws {
+    @Test func `impossible moves are refused before anything is changed`() async throws {
         func refused(_ arguments: String...) async throws -> String {
             let ending = try await BuiltBelfry.run(["move"] + arguments)
             #expect(ending.code != 0)

@@ -68,7 +68,7 @@ import Testing
     private static let noReserve = ["BELFRY_STORAGE_DISK_RESERVE_MEGABYTES": "0"]
 
     @Test(arguments: Place.allCases)
-    func `an operator sets a container up, and looks at it`(place: Place) async throws {
+    func `an operator sets up a container and looks at it`(place: Place) async throws {
         try await with(place) { shell, folder, gateway in
             let keyFile = folder.appending(path: "key.p8")
             try Data(gateway.signingKeyPEM.utf8).write(to: keyFile)
@@ -112,7 +112,7 @@ import Testing
     }
 
     @Test(arguments: Place.allCases)
-    func `what will not work is said before it is tried`(place: Place) async throws {
+    func `a condition that cannot work is reported before it is saved`(place: Place) async throws {
         try await with(place) { shell, _, _ in
             try await shell.json(
                 "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
@@ -166,7 +166,7 @@ import Testing
     }
 
     @Test(arguments: Place.allCases)
-    func `keys and sources are made, listed and taken back`(place: Place) async throws {
+    func `keys and sources are created, listed and revoked`(place: Place) async throws {
         try await with(place) { shell, folder, _ in
             try await shell.json(
                 "containers", "create", "-c", "iCloud.com.example.Art", "--topic",
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test func `an operator sees what users have and what became of changes, also when it is over`()
+    @Test func `an operator sees users' data and the outcome of changes after the fact`()
         async throws
     {
         let folder = try Folder.make()

@@ -19,7 +19,7 @@ import Testing
         "containers create -c iCloud.com.example.Art --topic com.example.Art",
         "sessions list -c c", "notifications couriers -c c", "explain --change 1 -c c",
     ])
-    func `a mistyped file is told, and not made`(command: String) async throws {
+    func `a mistyped file name is reported and no file is created`(command: String) async throws {
         let folder = try Folder.make()
         let file = folder.appending(path: "mistyped.sqlite").path
         var words = command.split(separator: " ").map(String.init)
@@ -30,7 +30,7 @@ import Testing
         #expect(!left.contains { $0.hasPrefix("mistyped") || $0.hasPrefix("copy") }, "\(left)")
     }
 
-    @Test func `containers of other shards do not look as if nothing were set for them`() {
+    @Test func `containers of other shards are listed apart from those with known settings`() {
         let own: JSONValue = [
             "container": "c.A", "environment": "development", "topics": ["t"], "shard": "s1",
         ]
@@ -45,7 +45,7 @@ import Testing
         #expect(!table([]).contains("--shard"))
     }
 
-    @Test func `a list says where it goes on, whatever its places are`() {
+    @Test func `a list says how to continue whatever its places are called`() {
         #expect(
             AdministrationOptions.more(["entries": [], "before": 5])
                 == "There may be more: --before 5")
@@ -58,7 +58,7 @@ import Testing
         #expect(AdministrationOptions.cut(couriers, of: .listCouriers, at: 3) == nil)
     }
 
-    @Test func `the help of serve has every setting`() async throws {
+    @Test func `the help of serve lists every setting`() async throws {
         let help = try await BuiltBelfry.run(["serve", "--help"])
         #expect(help.code == 0)
         for key in ConfigurationKeys.all {
@@ -68,7 +68,7 @@ import Testing
         #expect(help.output.split(separator: "\n").allSatisfy { $0.count <= 120 })
     }
 
-    @Test func `what cannot be written is no success`() async throws {
+    @Test func `output that cannot be written makes the command fail`() async throws {
         let child = Child(["predicate", "check", "a == 1"], environment: [:])
         try child.run(
             input: .nullDevice,
@@ -76,7 +76,7 @@ import Testing
         #expect(await child.ended() == 66)
     }
 
-    @Test func `replaying goes on past a failure, and says so at the end`() async throws {
+    @Test func `replaying continues after a failure and reports it at the end`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()
         let key = ContainerKey(
@@ -123,7 +123,7 @@ import Testing
         #expect(absent.output.hasSuffix("\n\(remark) still.\n"), "\(absent.output)")
     }
 
-    @Test func `an overview says which databases are not followed as they should be`() {
+    @Test func `an overview lists databases that are not followed as they should be`() {
         func source(_ name: String, _ verdict: String) -> JSONValue {
             [
                 "name": .string(name),
@@ -150,7 +150,7 @@ import Testing
                 """)
     }
 
-    @Test func `an overview says what is wrong with what the store holds`() {
+    @Test func `an overview lists the faults of the store`() {
         let remark = OverviewCommand.remark([
             "head": "1", "behind": "0", "quarantined": 1, "difference": 2, "unreadableRows": 1,
         ])
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: The log
 
-    @Test func `a line in JSON is one object in one line, whatever is in it`() throws {
+    @Test func `a JSON log line is one object on one line, whatever it contains`() throws {
         let line = LogLine(
             at: Timestamp(seconds: 0), level: "info", logger: "belfry",
             message: "a\n\u{202e}b\u{85}",
@@ -197,7 +197,7 @@ import Testing
         #expect(object["most"] == .string("\(UInt64.max)") && object["none"] == "nan")
     }
 
-    @Test func `lines are JSON from the first on, requests have theirs, and levels change`()
+    @Test func `the whole log is JSON, and each request has a line without secrets`()
         async throws
     {
         let home = try TemporaryStore()

@@ -38,7 +38,7 @@ import Testing
             #"{"error":{"stage":"parse","offset":1,"length":0,"found":"`]`","expected":"JSON","reason":"the line is not JSON: a member name is expected"}}"#
         ),
     ])
-    func `evaluate answers a line with a line`(line: String, answer: String) {
+    func `evaluate answers each line with one line`(line: String, answer: String) {
         check(.evaluate, nil, line, answer)
     }
 
@@ -56,25 +56,25 @@ import Testing
             #"{"valid":false,"error":{"stage":"check","offset":0,"length":1,"found":"`a`","expected":"one of b","reason":"the field a is unknown"}}"#
         ),
     ])
-    func `check answers a line with a line`(line: String, answer: String) {
+    func `check answers each line with one line`(line: String, answer: String) {
         check(.check, nil, line, answer)
     }
 
-    @Test func `the strict dialect is chosen for all lines`() {
+    @Test func `a dialect given as an option applies to all lines`() {
         check(
             .check, .ckquery, #"{"predicate":"a = 1 OR b = 2"}"#,
             #"{"valid":false,"error":{"stage":"check","offset":0,"length":5,"found":"`a = 1`","expected":"AND","hint":"save one subscription for each alternative, or use IN","reason":"CloudKit: OR is not supported"}}"#
         )
     }
 
-    @Test func `a trace stands beside the result`() {
+    @Test func `a trace is added to the result`() {
         check(
             .trace, nil, #"{"predicate":"price < 100","record":{"price":120}}"#,
             #"{"result":false,"trace":[{"comparison":"price < 100","left":120,"right":100,"outcome":false,"reason":"price is 120"}]}"#
         )
     }
 
-    @Test func `people get the place and the hint`() {
+    @Test func `people get the place and a hint`() {
         let answer = PredicateLine(dialect: nil, task: .check).answer(
             to: Array(#"{"predicate":"in == 1"}"#.utf8), now: nil)
         #expect(
@@ -88,7 +88,7 @@ import Testing
                 """)
     }
 
-    @Test func `lines come out whole, however they are cut`() {
+    @Test func `lines are read completely however the input is cut`() {
         // The byte order mark that some editors write may arrive in a chunk of its own, and does
         // not end the input.
         let text = Array("\u{FEFF}one\n\ntwo\r\n  \nthree".utf8)
@@ -124,7 +124,7 @@ import Testing
 
     /// A parsed condition is cached for the following lines by its bytes, because Minapp and Realm
     /// compare bytes.
-    @Test func `two spellings of one letter are two conditions`() throws {
+    @Test func `two spellings of one letter make two conditions`() throws {
         let lines = PredicateLine(dialect: nil, task: .evaluate)
         for (spelling, holds) in [("\u{E9}", false), ("e\u{301}", true)] {
             let line = #"{"predicate":"a !=[:minapp] '\#(spelling)'","record":{"a":"\u00e9"}}"#

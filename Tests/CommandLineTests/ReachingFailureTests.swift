@@ -36,11 +36,11 @@ import Testing
                 + "host nosuch.invalid, port 1",
             "the name of its host cannot be resolved"
         ),
-    ]) func `a failure is told by what it means`(text: String, told: String) {
+    ]) func `known failures are described by their meaning`(text: String, told: String) {
         #expect(ReachingFailure(Fault(description: text)).description.contains(told))
     }
 
-    @Test func `an error that has no words for people is told in some`() {
+    @Test func `an error without a readable description still gets one`() {
         let cases: [(any Error, String)] = [
             (
                 HTTPParserError.invalidVersion,
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(15)))
-    func `of a name that has several addresses, what the system says is told`() async throws {
+    func `for a name with several addresses the system's own error is reported`() async throws {
         let client = HTTPClient(
             eventLoopGroupProvider: .singleton, configuration: RelayTrust().configurations[0])
         // Port 1 (tcpmux) has no listener.
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `an answer that stalls behind its head is given up`() async throws {
+    func `an answer that stalls after its head is given up`() async throws {
         let server = try StallingServer()
         let transport = HTTPTransport(
             url: "http://127.0.0.1:\(server.port)", token: "token", trust: RelayTrust(),
@@ -80,7 +80,7 @@ import Testing
         #expect(error?.description.contains("it did not answer in time") == true)
     }
 
-    @Test func `who knows the relay's own certificate hears that another may be in its file`() {
+    @Test func `a failed verification says that the relay's own certificate may have changed`() {
         let fault = Fault(description: "sslError(CERTIFICATE_VERIFY_FAILED)")
         let replaced = "; or tls.certificateFile was replaced a moment ago: the relay takes it "
         #expect(ReachingFailure(fault, knowsOwn: true).description.contains(replaced))
@@ -89,7 +89,8 @@ import Testing
         #expect(!ReachingFailure(refused, knowsOwn: true).description.contains(replaced))
     }
 
-    @Test func `a file that cannot be sent is no fault of the relay`() async throws {
+    @Test func `a file that cannot be read is not reported as a failure of the relay`() async throws
+    {
         let folder = try Folder.make()
         let utf16 = folder.appending(path: "utf16.ndjson")
         try Data([0xFF, 0xFE, 0x7B, 0x00]).write(to: utf16)
@@ -105,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `what a shell hands over by a pipe is read as a file is`() throws {
+    @Test func `a pipe from a shell is read like a file`() throws {
         let pipe = Pipe()
         try pipe.fileHandleForWriting.write(contentsOf: Data("secret\n".utf8))
         try pipe.fileHandleForWriting.close()
@@ -125,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `a file without an end is read no further than it may be long`() throws {
+    @Test func `an endless file is read only up to the limit`() throws {
         let long = CommandFailure(.input, "the file /dev/zero has more than 100000 bytes")
         #expect(throws: long) { try InputFile("/dev/zero", atMost: 100_000).bytes() }
         let file = try Folder.make().appending(path: "whole")
@@ -133,7 +134,7 @@ import Testing
         #expect(try InputFile(file.path, atMost: 100_000).bytes().count == 100_000)
     }
 
-    @Test func `the mark before a text is not sent`() async throws {
+    @Test func `a byte order mark is not uploaded`() async throws {
         let file = try Folder.make().appending(path: "marked.ndjson")
         try Data("\u{FEFF}{}\n".utf8).write(to: file)
         var sent: [UInt8] = []

@@ -32,7 +32,7 @@ import Testing
         return .object(object)
     }
 
-    @Test func `counts are added up, and the hour in which two meet is one`() {
+    @Test func `counts are added up and the hour shared by two pages is merged`() {
         var pages = RehearsalPages()
         pages.add(
             Self.page(3, fired: 2, from: "8", to: "10", before: "8", hours: [("h2", 1), ("h3", 1)]))
@@ -65,7 +65,7 @@ import Testing
                         + "to 10 (T): 10 pushes to 2 devices."))
     }
 
-    @Test func `what fires once fires by the earliest, and is compared in one call`() {
+    @Test func `a once subscription fires at the earliest match and is compared in one call`() {
         let once: JSONObject = ["once": ["position": "9", "at": "T"]]
         var pages = RehearsalPages()
         pages.add(
@@ -88,7 +88,7 @@ import Testing
         #expect(compared.isIndivisible && compared.before == nil)
     }
 
-    @Test func `one of each is told as one`() {
+    @Test func `a single push and a single device are reported in the singular`() {
         var pages = RehearsalPages()
         pages.add(
             Self.page(
@@ -102,7 +102,7 @@ import Testing
         #expect(sentence.hasSuffix(": 1 push to 1 device."), "\(sentence)")
     }
 
-    @Test func `an answer that goes on nowhere ends it`() {
+    @Test func `a page that makes no progress ends the paging`() {
         let cut = Self.page(0, fired: 0, from: "8", to: "8", end: "time", before: "8", hours: [])
         var pages = RehearsalPages()
         let first = pages.add(cut)

@@ -7,7 +7,7 @@ import Testing
 
 /// `belfry rehearse` in a sandbox; docs/rehearse.md shows the same output.
 @Suite struct RehearseCommandTests {
-    @Test func `the sandbox rehearses, as the page about it shows`() async throws {
+    @Test func `the sandbox rehearses as the page about rehearse shows`() async throws {
         let home = try Folder.make()
         let sandbox = try await DevCommandTests.Sandbox.startOfPages(home: home)
         for arguments in [
@@ -50,7 +50,7 @@ import Testing
         _ = await sandbox.end()
     }
 
-    @Test func `the changes of a file are judged without a relay`() async throws {
+    @Test func `changes from a file are judged without a relay`() async throws {
         let home = try Folder.make()
         let file = home.appending(path: "changes.ndjson")
         try Data(
@@ -90,7 +90,7 @@ import Testing
         #expect(refused.complaint.contains("changes.ndjson:1: "), "\(refused.complaint)")
     }
 
-    @Test func `how far it is with a file is said each hundred thousand changes`() {
+    @Test func `progress is reported after each hundred thousand changes of a file`() {
         #expect(RehearseCommand.remark(from: 0, to: 256) == nil)
         #expect(RehearseCommand.remark(from: 99_900, to: 99_999) == nil)
         #expect(RehearseCommand.remark(from: 99_900, to: 100_156) == "(100000 changes so far)\n")

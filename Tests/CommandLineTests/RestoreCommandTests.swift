@@ -5,7 +5,7 @@ import Testing
 
 /// Copies of a store, and stores restored from copies, as an operator makes them.
 @Suite(.timeLimit(.minutes(30))) struct RestoreCommandTests {
-    @Test func `a backup is restored under its own name, or in place of a store`() async throws {
+    @Test func `a backup is restored under its own name or in place of a store`() async throws {
         let folder = try Folder.make()
         func file(_ name: String) -> String { folder.appending(path: name).path }
         func run(_ arguments: String...) async throws -> BuiltBelfry.Ending {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `an empty file is no backup, and replaces no store`() async throws {
+    @Test func `an empty file is refused as a backup and replaces no store`() async throws {
         let folder = try Folder.make()
         let (store, empty) = (
             folder.appending(path: "a.sqlite").path, folder.appending(path: "empty").path
@@ -51,7 +51,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: copy))
     }
 
-    @Test func `a relay makes no store unasked, and none in place of one that is lost`()
+    @Test func `a relay does not create a missing store by itself`()
         async throws
     {
         let folder = try Folder.make()

@@ -43,19 +43,19 @@ import Testing
         (#"{"changes": [{"operation": "make"}]}"#, "changes[0].operation"),
         (#"{"changes": [{"operation": "create"}]}"#, "changes[0].recordType"),
         (#"{"schema": 7}"#, "schema: a text (DEFINE SCHEMA …) or an object"),
-    ]) func `what cannot be meant is said with its place`(text: String, part: String) {
+    ]) func `invalid members of a seed are reported with their place`(text: String, part: String) {
         let reason = Self.reason(text)
         #expect(reason.contains(part), "\(reason)")
     }
 
-    @Test func `a change gets a position that is the same in every run`() throws {
+    @Test func `changes of a seed get the same positions in every run`() throws {
         let first = try DevSeed(try JSONValue(parsing: Self.seed), name: "a")
         let second = try DevSeed(try JSONValue(parsing: Self.seed), name: "b")
         #expect(first.changes == second.changes)
         #expect(Set(first.changes.map(\.text)).count == 2)
     }
 
-    @Test func `a file as other systems' editors save it is read, or told what it is`() throws {
+    @Test func `a file with a byte order mark is read, and UTF-16 is named as such`() throws {
         let file = try Folder.make().appending(path: "seed.json")
         try Data([0xEF, 0xBB, 0xBF] + Array(Self.seed.utf8)).write(to: file)
         #expect(try DevSeed(file: file.path).changes.count == 2)
@@ -66,7 +66,7 @@ import Testing
 
     /// Regression: after the sandbox had begun to end, seeding went on to retry its calls for a
     /// minute.
-    @Test func `a sandbox that is ended while it is sown ends soon`() async throws {
+    @Test func `a sandbox that is ended while it is seeded ends soon`() async throws {
         let home = try Folder.make()
         let file = home.appending(path: "seed.json")
         let subscriptions = (0..<1000).map { index in
@@ -86,13 +86,13 @@ import Testing
         #expect(!sandbox.errors.text.contains("refused"), "\(sandbox.errors.text)")
     }
 
-    @Test func `a folder is no file`() throws {
+    @Test func `a folder is refused as a seed file`() throws {
         let folder = try Folder.make().path
         let error = #expect(throws: CommandFailure.self) { try DevSeed(file: folder) }
         #expect(error.map { "\($0)".hasSuffix("cannot be read: it is a folder") } == true)
     }
 
-    @Test func `what was probably not meant in a seed is told`() async throws {
+    @Test func `likely mistakes in a seed are reported`() async throws {
         let home = try Folder.make()
         let file = home.appending(path: "seed.json")
         let text = Self.seed.replacing("priority > 2", with: "priority > 2 AND priority < 1")
@@ -106,7 +106,7 @@ import Testing
         #expect(await sandbox.end() == 0)
     }
 
-    @Test func `a seed is sown by a start, and the next one of the folder does nothing again`()
+    @Test func `a seed is applied at a start, and applying it again changes nothing`()
         async throws
     {
         let home = try Folder.make()
@@ -133,7 +133,7 @@ import Testing
         #expect(!second.output.text.contains("got a push"))
     }
 
-    @Test func `what the relay refuses of a seed ends the start with the place`() async throws {
+    @Test func `a seed that the relay refuses ends the start and names the place`() async throws {
         let home = try Folder.make()
         let file = home.appending(path: "seed.json")
         for (text, part) in [

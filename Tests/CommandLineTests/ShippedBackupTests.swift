@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a copy of which a part is gone is not listed as whole`() async throws {
+    @Test func `a copy with a missing part is not listed as complete`() async throws {
         let rig = try await Rig.furnish()
         try await rig.relay.line(containing: "shipped a copy of the file")
         #expect(await rig.relay.end() == 0)
@@ -70,7 +70,7 @@ import Testing
         await rig.gateway.simulated.stop()
     }
 
-    @Test func `a relay that is killed while it ships loses nothing that it had acknowledged`()
+    @Test func `a relay killed while shipping loses nothing that it had acknowledged`()
         async throws
     {
         var rig = try await Rig.furnish()
@@ -109,7 +109,7 @@ import Testing
         await rig.gateway.simulated.stop()
     }
 
-    @Test func `a place that is not there holds nobody up, is told of, and is shipped to later`()
+    @Test func `a missing place delays nothing and is reported and shipped to later`()
         async throws
     {
         let rig = try await Rig.furnish(makingPlace: false)
@@ -140,7 +140,7 @@ import Testing
         await rig.gateway.simulated.stop()
     }
 
-    @Test func `what is damaged is named, and what was named wrong is told`() async throws {
+    @Test func `damaged parts and wrong names are reported`() async throws {
         let rig = try await Rig.furnish()
         try await rig.relay.line(containing: "shipped a copy of the file")
         #expect(await rig.relay.end() == 0)

@@ -18,7 +18,7 @@ struct StandbyProcessTests {
         }
     }
 
-    @Test func `one that stands by heeds signals, and looks after its certificate`() async throws {
+    @Test func `a relay that stands by obeys signals and renews its certificate`() async throws {
         let server = try PostgresServer.ofStores()
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)

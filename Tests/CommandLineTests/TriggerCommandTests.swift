@@ -20,7 +20,7 @@ import Testing
         ("data:bytes=AQI=", "data", .bytes([1, 2])), ("sum=1=1", "sum", .string("1=1")),
         ("mark=\u{301}x", "mark", .string("\u{301}x")),
         ("mark:string=\u{FE0F}", "mark", .string("\u{FE0F}")),
-    ]) func `a field is read`(text: String, name: String, value: FieldValue) throws {
+    ]) func `fields are parsed`(text: String, name: String, value: FieldValue) throws {
         let field = try FieldArgument(text)
         #expect(field.name == name)
         #expect(field.value == value)
@@ -50,7 +50,7 @@ import Testing
             "BELFRY_SOURCE_SECRTE", "BELFRY_SOURCE_SECRET"
         ),
     ])
-    func `a misspelt variable is told`(
+    func `a misspelt environment variable is reported`(
         environment: [String: String], name: String, meant: String
     ) {
         let error = #expect(throws: CommandFailure.self) {
@@ -61,7 +61,7 @@ import Testing
         #expect(error?.description.hasSuffix(told) == true, "\(error?.description ?? "")")
     }
 
-    @Test func `a relay that a variable names is told with the variable`() async throws {
+    @Test func `the relay named by a variable is reported with the variable`() async throws {
         let url = "http://127.0.0.1:1/changes/1/a/development/b"
         let posted = try await BuiltBelfry.run(
             ["trigger", "create", "Todo", "t1"],
@@ -74,7 +74,7 @@ import Testing
         #expect(!named.complaint.contains("BELFRY_SOURCE_URL"), "\(named.complaint)")
     }
 
-    @Test func `an update's image before is the one after with what was otherwise`() throws {
+    @Test func `an update's former image is the new one with the former values`() throws {
         let command = try TriggerCommand.parse([
             "update", "Todo", "t1", "-f", "done=true", "-f", "title=Milk", "--before",
             "done=false", "--origin-device", "phone", "--reader", "alice",
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `a sandbox says in one line what each change fired, or why it did not`()
+    @Test func `a sandbox prints one line about what each change fired`()
         async throws
     {
         let home = try Folder.make()
@@ -158,7 +158,7 @@ import Testing
         #expect(gone.complaint.contains("no belfry dev is running"))
     }
 
-    @Test func `any relay is posted to by the URL of a source, signed where its secret is a key`()
+    @Test func `any relay can be triggered by a source's URL and signed with its key`()
         async throws
     {
         let store = try TemporaryStore()
