@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `what is asked is signed, with the host and the token`() async throws {
+    @Test func `requests are signed, with the host and the session token`() async throws {
         let server = try await BucketServer.start { _ in BucketServer.Answer() }
         let destination = try server.destination()
         try await destination.put("a/b", [1, 2, 3])
@@ -38,7 +38,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `what is there already is a success if it is the same`() async throws {
+    @Test func `writing an object that already exists succeeds if it is the same`() async throws {
         let there = Mutex<String?>("abc")
         let server = try await BucketServer.start { question in
             if question.method == "PUT" {
@@ -65,7 +65,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `credentials that a shell hands over by a pipe hold for every request`()
+    @Test func `credentials from a shell's pipe last for every request`()
         async throws
     {
         let server = try await BucketServer.start { _ in BucketServer.Answer(body: "whole") }
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `an answer that stalls behind its head is given up`() async throws {
+    func `an answer that stalls after its head is given up`() async throws {
         let server = try await BucketServer.start { _ in
             BucketServer.Answer(body: "half", stalls: true)
         }
@@ -116,7 +116,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)), arguments: [true, false])
-    func `a list without an end is given up, and is not taken for the whole`(
+    func `an endless list is given up and refused as incomplete`(
         hasNames: Bool
     ) async throws {
         let pages = Mutex(0)
@@ -142,14 +142,14 @@ import Testing
         try await server.stop()
     }
 
-    @Test func `a reason is a line, and cut by scalars`() {
+    @Test func `an error's reason is one line, and is truncated by scalars`() {
         let marks = String(repeating: "\u{301}", count: 10_000)
         let words = BucketListing.error("<Code>A</Code><Message>e\(marks)\nf</Message>")
         #expect(words?.unicodeScalars.count == 300)
         #expect(BucketListing.error("<Code>A</Code><Message>b\r\nc</Message>") == "A: bc")
     }
 
-    @Test func `a store that is not reached is told in words`() {
+    @Test func `an unreachable store is described in words`() {
         let refused = IOError(errnoCode: ECONNREFUSED, reason: "connect(descriptor:addr:size:)")
         #expect(BucketDestination.words(refused) == "Connection refused")
     }
@@ -164,7 +164,7 @@ import Testing
         (503, "SlowDown", "slower", .away, "503 SlowDown: slower"),
         (404, "NoSuchBucket", "no bucket", .refused, "404 NoSuchBucket: no bucket"),
     ])
-    func `what a store refuses is said in its words`(
+    func `a refusal is described in the store's own words`(
         status: Int, code: String, message: String, kind: DestinationFailure.Kind, words: String
     ) async throws {
         let server = try await BucketServer.start { _ in
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(2)))
-    func `a list that does not go on ends, and is not taken for the whole`() async throws {
+    func `a list that makes no progress is refused as incomplete`() async throws {
         let server = try await BucketServer.start { _ in
             BucketServer.Answer(
                 body: "<ListBucketResult><IsTruncated>true</IsTruncated>"

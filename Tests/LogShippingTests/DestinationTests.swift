@@ -7,7 +7,7 @@ import Testing
 
 /// Destinations of backups: their URLs, names and lists.
 @Suite struct DestinationTests {
-    @Test func `a folder keeps what it was given, and lets nobody write over it`() async throws {
+    @Test func `a folder keeps what was put there, and refuses to overwrite it`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         let destination = FolderDestination(folder)
         try await destination.put("a/b/c", [1, 2, 3])
@@ -31,7 +31,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
     }
 
-    @Test func `a list that is too long is not taken for the whole`() async throws {
+    @Test func `a list that is too long is refused as incomplete`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         let destination = FolderDestination(folder, writer: FileWriter(), mostNames: 2)
         for name in ["a/b", "a/c"] { try await destination.put(name, [1]) }
@@ -43,7 +43,8 @@ import Testing
         #expect(failure?.kind == .refused)
     }
 
-    @Test func `what a crash left half written goes with its folder`() async throws {
+    @Test func `half-written files of a crash are removed together with their folder`() async throws
+    {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         let destination = FolderDestination(folder)
         for name in ["a/b/c", "a/d", "a/k/l"] { try await destination.put(name, [1]) }
@@ -65,7 +66,7 @@ import Testing
         (EIO, .away, "its disk does not work"),
         (EROFS, .refused, "its disk is mounted for reading only"),
     ])
-    func `what a disk refuses is said in a sentence, and leaves nothing behind`(
+    func `a disk error is described in a sentence and leaves nothing behind`(
         code: Int32, kind: DestinationFailure.Kind, words: String
     ) async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
@@ -87,7 +88,9 @@ import Testing
         try await FolderDestination(folder).put("a/b", [1, 2, 3])
     }
 
-    @Test func `what a crash left under its first name too is not written over`() async throws {
+    @Test func `a file that a crash also left under its partial name is not overwritten`()
+        async throws
+    {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         try await FolderDestination(folder).put("a/b", [1, 2, 3])
         try FileManager.default.linkItem(
@@ -105,7 +108,7 @@ import Testing
 
     /// A backup that a list lacks may be removed with all that belongs to it, so an incomplete list
     /// is dangerous.
-    @Test func `a list of which a part cannot be read is none`() async throws {
+    @Test func `a list with an unreadable part is refused`() async throws {
         let folder = URL(filePath: try TemporaryStore().path).deletingLastPathComponent().path
         let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
         for name in ["\(chain)/base-1/part-1", "\(chain)/log-1", "lost+found/a"] {
@@ -139,7 +142,7 @@ import Testing
         #expect(left == ["\(chain)/log-1"])
     }
 
-    @Test func `a folder that is not there is not made`() async throws {
+    @Test func `a missing folder is not created`() async throws {
         let folder = try TemporaryStore().path + "/none"
         let failure = await #expect(throws: DestinationFailure.self) {
             try await FolderDestination(folder).put("a", [1])
@@ -162,11 +165,13 @@ import Testing
         ("file:////", nil), ("file:///a/..b/c", .folder("/a/..b/c")),
         ("s3://bucket/a/..", nil), ("s3://bu/x", nil), ("s3://bucket/a?b", nil),
     ])
-    func `a place is read from a URL, or refused`(url: String, place: BackupPlace?) {
+    func `the place of a destination is parsed from a URL or refused`(
+        url: String, place: BackupPlace?
+    ) {
         #expect(BackupPlace(url) == place)
     }
 
-    @Test func `a name comes out as it went in`() {
+    @Test func `a backup name is parsed as it was written`() {
         let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
         let reach = BaseReach(since: 3, last: 9, moment: Sample.moment(5))
         let names: [BackupName] = [
@@ -184,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func `segments are found by the thousand in which they are`() {
+    @Test func `segments are looked up by the thousand that contains them`() {
         let chain = BackupName.chain(begun: Sample.moment(0), [1, 2, 3, 4, 5, 6, 7, 8])
         for sequence in [UInt64(1), 999, 1000, 12_345] {
             let name = BackupName.segment(
@@ -196,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func `a list of a bucket is read page by page`() {
+    @Test func `the list of a bucket is read page by page`() {
         let page = BucketListing(
             "<?xml version=\"1.0\"?><ListBucketResult xmlns=\"x\"><IsTruncated>true</IsTruncated>"
                 + "<Contents><Key>a&amp;b</Key></Contents><Contents><Key>c</Key></Contents>"
@@ -217,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `what is away for a moment is read again, and what never answered is not`()
+    @Test func `a read from a destination that fails for a moment is retried`()
         async throws
     {
         let clock = TestClock()
@@ -249,7 +254,7 @@ import Testing
         await #expect(throws: away) { try await vain.value }
     }
 
-    @Test func `after failures the pause grows to a minute, and ends with a success`() {
+    @Test func `the pause after failures grows to a minute and ends with a success`() {
         var generator = SeededGenerator(seed: 1)
         var pace = ShippingPace(interval: .seconds(10))
         #expect(pace.pause(using: &generator) == .seconds(10))
@@ -262,7 +267,7 @@ import Testing
         #expect(pace.pause(using: &generator) == .seconds(10))
     }
 
-    @Test func `a manifest is read as it was written, and not if a letter differs`() {
+    @Test func `a manifest is read as written, and refused if a character differs`() {
         var manifest = BaseManifest(store: "s")
         manifest.parts = [BaseManifest.Part(bytes: 5, hash: "ab")]
         #expect(BaseManifest(manifest.text) == manifest)

@@ -36,7 +36,7 @@ import Testing
             method: "GET", path: "/", query: [("max-keys", "2"), ("prefix", "J")],
             signature: "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"),
     ])
-    func `a request is signed as the documentation signs it`(_ example: Example) throws {
+    func `a request is signed like the examples in S3's documentation`(_ example: Example) throws {
         let credentials = BucketCredentials(
             accessKeyID: "AKIAIOSFODNN7EXAMPLE",
             secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
@@ -53,12 +53,12 @@ import Testing
         #expect(headers.first { $0.name == "host" }?.value == "examplebucket.s3.amazonaws.com")
     }
 
-    @Test func `a path is encoded once, and its slashes stay`() {
+    @Test func `a path is percent-encoded once and keeps its slashes`() {
         #expect(PercentEncoding.encode("a b/ü", isPath: true) == "a%20b/%C3%BC")
         #expect(PercentEncoding.encode("a/b") == "a%2Fb")
     }
 
-    @Test func `credentials are read as the AWS tools write them`() {
+    @Test func `credentials are read in the form of the AWS tools`() {
         let text = """
             # a comment
             [other]

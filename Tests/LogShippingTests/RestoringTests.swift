@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: ["/part-", "/whole-"])
-    func `a damaged copy is passed over for the one before it, and nothing is lost`(
+    func `a damaged copy is passed over for an earlier one without a loss`(
         kind: String
     ) async throws {
         let destination = try await Self.shippedTwice()
@@ -82,7 +82,7 @@ import Testing
         #expect(try await ShippingRig.restored(destination, asOf: offer).head == 0)
     }
 
-    @Test func `a damaged segment is refused by its name, and what is before it is offered`()
+    @Test func `a damaged segment is refused by name, and the state before it is offered`()
         async throws
     {
         let (destination, moments) = try await Self.shipped()
@@ -106,7 +106,7 @@ import Testing
         #expect(try await ShippingRig.restored(destination).head == 16)
     }
 
-    @Test func `a damaged part of the copy is refused by its name`() async throws {
+    @Test func `a damaged part of a copy is refused by name`() async throws {
         let (destination, _) = try await Self.shipped()
         let name = try #require(destination.objects.keys.filter { $0.contains("/part-") }.min())
         destination.change(name) { $0[3000] ^= 1 }
@@ -116,7 +116,7 @@ import Testing
         #expect(refusal?.description.contains("\(name) is damaged") == true)
     }
 
-    @Test func `a copy without one of its parts is known by the names`() async throws {
+    @Test func `a copy with a missing part is recognised by the names alone`() async throws {
         let (destination, _) = try await Self.shipped()
         let reading = BackupReading(destination)
         let whole = try await reading.catalogue()
@@ -133,7 +133,8 @@ import Testing
         }
     }
 
-    @Test func `a missing segment is named, and what is before it can be restored`() async throws {
+    @Test func `a missing segment is named, and the state before it can be restored`() async throws
+    {
         let (destination, moments) = try await Self.shipped()
         let all = Catalogue(Array(destination.objects.keys))
         let base = try #require(all.bases.first)
@@ -153,7 +154,7 @@ import Testing
         #expect(left.end(of: base)?.missing == gone.sequence)
     }
 
-    @Test func `how far a restore reaches is judged by names and manifests`() async throws {
+    @Test func `the reach of a restore is judged by names and manifests`() async throws {
         let (destination, _) = try await Self.shipped()
         let reading = BackupReading(destination)
         let all = try await reading.catalogue()
@@ -186,7 +187,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what is offered is taken as it is shown`(isMissing: Bool) async throws {
+    func `the offered moment can be passed back as it is shown`(isMissing: Bool) async throws {
         let (destination, moments) = try await Self.shipped()
         let name = try #require(destination.segments.dropLast().last)
         if isMissing {
@@ -209,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func `a moment that no chain has is refused, and the last one before it offered`()
+    @Test func `a moment that no chain has is refused, and the last one before it is offered`()
         async throws
     {
         let rig = try await ShippingRig(spoolBytes: 60 * 4120)
@@ -248,7 +249,8 @@ import Testing
         #expect(whole.head == 62 && whole.outcome.later == nil)
     }
 
-    @Test func `a store that came back from a server is restored as it was last`() async throws {
+    @Test func `a store that moved back from a server is restored in its last state`() async throws
+    {
         let rig = try await ShippingRig()
         try await rig.furnish()
         var round = ShippingRound(rig.shipper)
@@ -291,7 +293,7 @@ import Testing
             last: LogMark(frame: 2, commits: commits.upperBound, head: to, moment: moment))
     }
 
-    @Test func `a chain goes beyond another by commits and log, or else by its moments`() {
+    @Test func `a chain is beyond another by its commits and log, or else by its moments`() {
         let former = Self.span(10...20, 5...9, until: 900)
         // The clock was ahead when the former chain was written.
         let next = Self.span(21...22, 9...9, until: 100)
@@ -301,7 +303,7 @@ import Testing
         #expect(anew.isBeyond(former) && !former.isBeyond(anew))
     }
 
-    @Test func `a copy without the log that makes it whole is refused`() async throws {
+    @Test func `a copy without the log that completes it is refused`() async throws {
         let (destination, _) = try await Self.shipped()
         let all = Catalogue(Array(destination.objects.keys))
         let base = try #require(all.bases.first)
@@ -314,7 +316,7 @@ import Testing
         #expect(refusal?.description.contains("without it, its copy 1 is not whole") == true)
     }
 
-    @Test func `a moment before the first copy is refused with the earliest`() async throws {
+    @Test func `a moment before the first copy is refused with the earliest moment`() async throws {
         let (destination, _) = try await Self.shipped()
         let base = try #require(Catalogue(Array(destination.objects.keys)).bases.first)
         let early = base.reach.moment.advanced(by: .milliseconds(-1))
@@ -330,7 +332,9 @@ import Testing
         #expect(none?.description == "there is no whole copy at memory:")
     }
 
-    @Test func `all is read, and what is damaged or missing is named`() async throws {
+    @Test func `a verification reads everything, and names damaged and missing objects`()
+        async throws
+    {
         let (destination, _) = try await Self.shipped()
         let sound = try await BackupVerification(of: destination)
         #expect(sound.problems == [] && sound.copies == 1)
@@ -357,7 +361,7 @@ import Testing
         #expect(empty == ["there is no whole copy at memory:"])
     }
 
-    @Test func `a segment that was put in another's place is named`() async throws {
+    @Test func `a segment in the place of another one is named`() async throws {
         let (destination, _) = try await Self.shipped()
         let (other, _) = try await Self.shipped()
         let names = (destination.segments, other.segments)
@@ -368,7 +372,9 @@ import Testing
         #expect(problems.first?.contains(names.0[names.0.count - 1]) == true)
     }
 
-    @Test func `what lies under the number of a segment keeps nothing back`() async throws {
+    @Test func `a foreign object under the number of a segment does not block a restore`()
+        async throws
+    {
         let (destination, _) = try await Self.shipped()
         let name = try #require(destination.segments.dropLast().last)
         guard case .segment(let chain, let sequence, let moment)? = BackupName(name) else {
@@ -386,7 +392,7 @@ import Testing
         #expect(problems.count == 2 && problems.allSatisfy { $0.contains("is damaged") })
     }
 
-    @Test func `segments of another chain are not taken for those of this`() async throws {
+    @Test func `segments of another chain are not used`() async throws {
         let (destination, _) = try await Self.shipped()
         let names = destination.segments
         let other = destination.objects[names[names.count - 2]]

@@ -10,7 +10,7 @@ import Testing
 
 /// What the shipper ships, and what can be restored from it.
 @Suite struct ShippingTests {
-    @Test func `every moment since the first copy can be restored, to the commit`() async throws {
+    @Test func `every commit since the first copy can be restored`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()
         try await rig.append(3)
@@ -37,7 +37,7 @@ import Testing
         #expect(try await ShippingRig.restored(rig.destination, asOf: between).head == 11)
     }
 
-    @Test func `a copy that is made while everything is written anew is whole all the same`()
+    @Test func `a copy is consistent although everything is rewritten while it is made`()
         async throws
     {
         let work = Work()
@@ -64,7 +64,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `an orderly end ships the rest, and the next start goes on with the chain`()
+    @Test func `an orderly end ships the rest, and the next start continues the chain`()
         async throws
     {
         let rig = try await ShippingRig()
@@ -87,7 +87,7 @@ import Testing
         await again.store.close()
     }
 
-    @Test func `a killed relay's acknowledged commits are shipped by the next, with their moments`()
+    @Test func `commits of a killed relay are shipped by the next one with their moments`()
         async throws
     {
         let rig = try await ShippingRig()
@@ -112,7 +112,7 @@ import Testing
         await again.store.close()
     }
 
-    @Test func `whoever else has had the file ends the chain, and a new copy begins another`()
+    @Test func `another user of the file ends the chain, and a new copy begins another`()
         async throws
     {
         let rig = try await ShippingRig()
@@ -138,7 +138,7 @@ import Testing
 
     /// A machine's clock may be ahead when it starts.
     @Test(arguments: [1, 7])
-    func `the newest is kept and restored, though the clock was ahead before`(
+    func `the newest backups are kept and restored although the clock was ahead`(
         kept: Int
     ) async throws {
         let clock = TestClock()
@@ -171,7 +171,7 @@ import Testing
         #expect(restored.head == 6 && restored.outcome.later == nil)
     }
 
-    @Test func `a clock that is set back by long begins a chain with moments of its own`()
+    @Test func `a clock that is set back by far begins a new chain`()
         async throws
     {
         let clock = TestClock()
@@ -204,7 +204,7 @@ import Testing
         #expect(try await ShippingRig.restored(rig.destination).head == 5)
     }
 
-    @Test func `a destination that is away is shipped to once it is back`() async throws {
+    @Test func `a destination that was away is shipped to when it is back`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()
         var round = ShippingRound(rig.shipper)
@@ -223,7 +223,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `a part of a copy whose answer was lost is no other relay's`() async throws {
+    @Test func `a part of a copy whose answer was lost is recognised as our own`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()
         try await rig.append(40)
@@ -242,7 +242,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `a copy that somebody took away is made anew before it is due`() async throws {
+    @Test func `a copy that was removed is made again before the next one is due`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()
         try await rig.append(3)
@@ -266,7 +266,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a copy of which somebody took a part away is made anew before it is due`(
+    func `a copy with a removed part is made again before the next one is due`(
         isStartedAnew: Bool
     ) async throws {
         let rig = try await ShippingRig()
@@ -297,7 +297,7 @@ import Testing
     /// If `isKilled`, the relay ships on and is killed before it checks that its copy is there.
     /// Otherwise the next copy is due before it checks.
     @Test(arguments: [true, false])
-    func `a new copy does not rely on log that somebody took away`(isKilled: Bool) async throws {
+    func `a new copy does not rely on segments that were removed`(isKilled: Bool) async throws {
         // The write-ahead log must not be started anew: the new copy needs all of it.
         let rig = try await ShippingRig(checkpointPages: 100_000)
         try await rig.furnish()
@@ -327,7 +327,7 @@ import Testing
         #expect(try await ShippingRig.restored(rig.destination).head == 5)
     }
 
-    @Test func `a full spool ends the chain and keeps nothing, and a new copy begins another`()
+    @Test func `a full spool ends the chain, drops everything and begins another chain`()
         async throws
     {
         let rig = try await ShippingRig(spoolBytes: 60 * 4120)
@@ -365,7 +365,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `two relays on copies of one store do not write one chain`() async throws {
+    @Test func `two relays on copies of one store do not write to one chain`() async throws {
         // The second relay begins a chain of its own, and what the first one shipped stays
         // complete.
         let rig = try await ShippingRig()
@@ -391,7 +391,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `two relays that begin on copies at once find each other out, and go on apart`()
+    @Test func `two relays that start on copies at once notice each other and separate`()
         async throws
     {
         let rig = try await ShippingRig()
@@ -434,7 +434,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `a chain that another relay has shipped to as well ends before the next copy`()
+    @Test func `a chain that another relay also ships to ends before the next copy`()
         async throws
     {
         let rig = try await ShippingRig { $0.baseInterval = .seconds(60) }
@@ -460,7 +460,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `what is restored is the file of the store, byte for byte`() async throws {
+    @Test func `a restored file equals the store's file byte for byte`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()
         var round = ShippingRound(rig.shipper)
@@ -478,7 +478,7 @@ import Testing
         #expect(rebuilt.count > 40 * 4096)
     }
 
-    @Test func `what a copy that never became whole left behind goes`() async throws {
+    @Test func `the remains of copies that were never completed are removed`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()
         try await rig.append(30)
@@ -501,7 +501,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `chains that nobody can go back to any more go as a whole`() async throws {
+    @Test func `chains that no restore needs any more are removed completely`() async throws {
         let rig = try await ShippingRig { $0.keptBases = 2 }
         try await rig.furnish()
         var round = ShippingRound(rig.shipper)
@@ -549,7 +549,7 @@ import Testing
         await rig.store.close()
     }
 
-    @Test func `old copies go, with the log that only they need`() async throws {
+    @Test func `old copies are removed together with the log that only they need`() async throws {
         let rig = try await ShippingRig { settings in
             settings.keptBases = 2
             settings.baseInterval = .seconds(10)

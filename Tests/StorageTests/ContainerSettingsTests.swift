@@ -7,11 +7,11 @@ import Testing
 
     /// A waiting call keeps a dozen copies of the settings that it hands on, so a copy must be
     /// small.
-    @Test func `what is handed on with every call is one reference`() {
+    @Test func `the settings have the size of one reference`() {
         #expect(MemoryLayout<ContainerSettings>.size == MemoryLayout<Int>.size)
     }
 
-    @Test func `a copy that is changed changes nothing else`() {
+    @Test func `changing a copy does not change the original`() {
         var after = before
         after.topics.append("com.example.Art.voip")
         after.quotas[.records] = 5

@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `random notes are added up as they were written`(seed: UInt64) throws {
+    func `random notes are added up as they were encoded`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<100 {
             var notes: [FiringNote] = []
@@ -55,7 +55,7 @@ import Testing
         #expect(block.body.count < 2050)
     }
 
-    @Test func `what says nothing is no block, and hostile lengths end`() {
+    @Test func `empty notes make no block, and hostile lengths are refused`() {
         #expect(FiringBlock([Self.note(1, [])], ends: []) == nil)
         var sums: [UInt64: SubscriptionHealth] = [:]
         for body: [UInt8] in [

@@ -32,7 +32,7 @@ import Testing
         #expect(fault { $0.appendedAt = Timestamp(seconds: 6) } == .otherHistory)
     }
 
-    @Test func `without the entry, only the same server has the same log`() {
+    @Test func `without the entry only the same server counts as the same log`() {
         #expect(fault { $0.appendedAt = nil } == nil)
         #expect(fault { ($0.appendedAt, $0.timeline) = (nil, "2") } == .otherHistory)
         #expect(

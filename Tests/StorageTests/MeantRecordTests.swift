@@ -18,7 +18,7 @@ import Testing
             source: source, position: LogPosition(position))
     }
 
-    @Test func `in the public database it is one's own, then a database's, then the latest`() {
+    @Test func `one's own record comes first, then a database's, then the latest`() {
         let posted = Self.record(Sample.source, of: nil, at: 1)
         let made = Self.record(.cloudKit, of: Self.alice, at: 2)
         let cases: [(user: UserID?, database: DatabaseScope, isPosted: Bool)] = [

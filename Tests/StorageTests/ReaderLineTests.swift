@@ -6,7 +6,7 @@ import Testing
 
 /// Large reads wait in a line for one of a few turns.
 @Suite struct ReaderLineTests {
-    @Test func `who is cancelled leaves the line`() async throws {
+    @Test func `a cancelled reader leaves the line`() async throws {
         let line = ReaderLine(turns: 1)
         let held = AsyncStream.makeStream(of: Void.self)
         let entered = AsyncStream.makeStream(of: Void.self)
@@ -25,7 +25,7 @@ import Testing
         try await line.turn(of: Sample.container) {}
     }
 
-    @Test func `containers take turns, whoever waits longest first`() {
+    @Test func `containers take turns, the longest waiting first`() {
         let busy = Sample.container
         let quiet = ContainerKey(container: Sample.identifier("quiet"), environment: .production)
         var turns = ReaderTurns(free: 1)
@@ -49,7 +49,7 @@ import Testing
         #expect(turns.free == 1)
     }
 
-    @Test func `of one container users take turns, and none has more than half of them`() {
+    @Test func `users of one container take turns, and none has more than half of them`() {
         let (mallory, bob) = (Self.user("mallory"), Self.user("bob"))
         var turns = ReaderTurns(free: 6, left: 2)
         var atOnce = (1...5 as ClosedRange<UInt64>).map {
@@ -76,7 +76,7 @@ import Testing
         #expect(turns.waiting == 0)
     }
 
-    @Test func `a container leaves turns to others`() {
+    @Test func `a container leaves turns for others`() {
         let quiet = ContainerKey(container: Sample.identifier("quiet"), environment: .production)
         var turns = ReaderTurns(free: 4, left: 1)
         let busy = (1...4 as ClosedRange<UInt64>).map {

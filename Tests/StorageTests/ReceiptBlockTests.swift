@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct ReceiptBlockTests {
     @Test(arguments: [1, 2, 3, 4, 5] as [UInt64])
-    func `a block reads as it was written`(seed: UInt64) throws {
+    func `a block decodes to what was encoded`(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let receipts = (0..<500).map { _ in Self.receipt(&generator) }
         let block = try #require(ReceiptBlock(receipts))
@@ -42,7 +42,7 @@ import Testing
         #expect(ReceiptBlock([]) == nil)
     }
 
-    @Test func `a damaged block is not read`() throws {
+    @Test func `a damaged block is refused`() throws {
         let block = try #require(ReceiptBlock([Sample.receipt(1, .deferred, reason: "Busy")]))
         #expect(ReceiptBlock.decode([]) == nil)
         for length in 0..<block.body.count {

@@ -17,7 +17,7 @@ import Testing
         FieldValue.integer(0), .integer(9), .integer(-7), .integer(1023), .integer(.max),
         .integer(.min), .double(3), .double(0.5), .bool(true), .string("x"), .bytes([1]), .null,
     ])
-    func `a list whose JSON is within the bound is within it`(value: FieldValue) {
+    func `a list whose JSON is within the limit is within the limit`(value: FieldValue) {
         // The value as a client writes it, with a comma.
         let bytes = value.notation.text.utf8.count + 1
         let values = Array(repeating: value, count: Limits.maximumRecordBytes / bytes - 16)
@@ -25,7 +25,7 @@ import Testing
         #expect(!grown.hasOutgrown(Self.record(["list": .list([value])])))
     }
 
-    @Test func `what is beyond the bound is, unless it was so before`() {
+    @Test func `a record beyond the limit is refused unless it was beyond it before`() {
         let long = String(repeating: "x", count: Limits.maximumRecordBytes)
         let grown = Self.record(["a": .string(long), "b": .integer(1)])
         #expect(grown.hasOutgrown(Self.record([:])))

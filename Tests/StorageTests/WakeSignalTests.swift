@@ -8,7 +8,7 @@ private final class Count: Sendable {
 }
 
 @Suite struct WakeSignalTests {
-    @Test func `a wake-up that comes early is kept, once`() async {
+    @Test func `an early wake-up is kept, once`() async {
         let signal = WakeSignal()
         signal.raise()
         signal.raise()
@@ -19,7 +19,7 @@ private final class Count: Sendable {
         await waiting.value
     }
 
-    @Test func `a cancelled wait ends, and leaves the next wake-up alone`() async {
+    @Test func `a cancelled wait ends and leaves the next wake-up alone`() async {
         let signal = WakeSignal()
         for _ in 0..<200 {
             let waiting = Task { await signal.wait() }
@@ -52,7 +52,7 @@ private final class Count: Sendable {
         #expect(raised.value.load(ordering: .acquiring) == total)
     }
 
-    @Test func `raising and cancelling at once always ends the wait`() async {
+    @Test func `raising and cancelling at the same time always ends the wait`() async {
         for _ in 0..<2000 {
             let signal = WakeSignal()
             let waiting = Task { await signal.wait() }

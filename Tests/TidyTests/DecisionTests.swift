@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `each record is in the list once, in the order of the numbers`() throws {
+    @Test func `the list has each record once, in the order of the numbers`() throws {
         let rows = try Self.rows()
         #expect(rows.map(\.number) == rows.map(\.number).sorted())
         let records = try Repository.files(in: "docs/decisions", suffix: ".md")
@@ -30,7 +30,7 @@ import Testing
         #expect(rows.map(\.file).sorted() == records.sorted())
     }
 
-    @Test func `a record has the title that the list has`() throws {
+    @Test func `the list has the titles of the records`() throws {
         for row in try Self.rows() {
             let record = try Repository.file("docs/decisions/\(row.file)")
             #expect(record.lines.first == "# \(row.number). \(row.title)")

@@ -13,7 +13,7 @@ import Testing
             })
     }
 
-    @Test func `every package of the manifest is noticed with its licence`() throws {
+    @Test func `the notice lists every package of the manifest with its licence`() throws {
         let needed = Self.packages(in: try Repository.file("Package.swift"))
         #expect(needed.count > 10)
         let noticed = Set(
@@ -25,7 +25,7 @@ import Testing
         #expect(needed.subtracting(noticed) == [])
     }
 
-    @Test func `what was resolved is noticed too, also what came with another package`() throws {
+    @Test func `the notice lists every resolved package, also indirect ones`() throws {
         let path = "Package.resolved"
         let place = Repository.top.appending(path: path).path
         guard FileManager.default.fileExists(atPath: place) else { return }

@@ -9,7 +9,7 @@ import Testing
     }
 
     /// Some refused system calls, such as `nice`, fail silently, so no other test would notice.
-    @Test func `the filter of system calls has what threads ask for`() throws {
+    @Test func `the filter of system calls allows what threads need`() throws {
         let steps = Repository.sources.filter { file in
             file.lines.contains { $0.has("nice(Self.") }
         }
@@ -22,7 +22,7 @@ import Testing
 
     /// The end may wait three times for `shutdown.graceSeconds` (20 s unless set), plus what is
     /// between the waits.
-    @Test func `an end has the time that it may take`() throws {
+    @Test func `the unit allows an end the time that it may take`() throws {
         let seconds = try Self.values(of: "TimeoutStopSec").compactMap { Int($0) }
         #expect(seconds.count == 1 && seconds[0] > 3 * 20)
     }

@@ -80,7 +80,7 @@ import Testing
     }
 
     /// A link that leads nowhere is worse than none.
-    @Test func `links between documents lead somewhere`() throws {
+    @Test func `links between documents resolve`() throws {
         let documents = try Repository.documents
         var finds: [String] = []
         for file in documents {
@@ -98,7 +98,7 @@ import Testing
         #expect(finds == [])
     }
 
-    @Test func `links to a section lead to one`() throws {
+    @Test func `links to a section resolve`() throws {
         let documents = try Repository.documents
         var finds: [String] = []
         for file in documents {
@@ -139,7 +139,7 @@ import Testing
     /// The files in `deploy/secrets`, which `deploy/compose.yaml` asks the operator to create, open
     /// the store.
     @Test(arguments: [".gitignore", "deploy/Dockerfile.dockerignore"])
-    func `secrets beside the composition come into no commit and no image`(path: String) throws {
+    func `secrets beside the composition are in no commit and no image`(path: String) throws {
         let file = Repository.top.appending(path: path)
         let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
         #expect(lines.contains { $0.drop { $0 == "/" }.hasPrefix("deploy/secrets") })
@@ -148,7 +148,7 @@ import Testing
     /// A page must not name a file that has moved.
     ///
     /// Decision records and the changelog describe their own day, and are exempt.
-    @Test func `files and folders that documents name are there`() throws {
+    @Test func `files and folders that documents name exist`() throws {
         let documents = try Repository.documents.filter {
             !$0.path.contains("decisions/") && !$0.path.hasSuffix("changelog.md")
         }

@@ -17,7 +17,7 @@ extension TidyTests {
         "Sources/GatewaySimulator/Settings/MachineClock.swift",
     ]
 
-    @Test func `the time of day is read in two places`() {
+    @Test func `the time of day is read in two files only`() {
         #expect(finds(of: Self.wallClocks) { !Self.wallClockPlaces.contains($0.path) } == [])
     }
 
@@ -36,7 +36,7 @@ extension TidyTests {
         "PostgresSession+Clock.swift", "WakeUp.swift",
     ]
 
-    @Test func `waits are measured by the clock that comes in`() {
+    @Test func `waits are measured by the clock that is passed in`() {
         let finds = finds(of: Self.steadyClocks) { file in
             !["belfry", "GatewaySimulator"].contains(file.room)
                 && !Self.threadFiles.contains { file.path.hasSuffix("/\($0)") }
@@ -62,7 +62,7 @@ extension TidyTests {
     ]
 
     /// How many yields are enough depends on the machine; a condition does not.
-    @Test func `tests wait for conditions, and count no turns`() {
+    @Test func `tests wait for conditions and do not count yields`() {
         var finds: [String] = []
         for file in Repository.swift
         where file.path.hasPrefix("Tests/") && !file.path.hasPrefix("Tests/TidyTests/")

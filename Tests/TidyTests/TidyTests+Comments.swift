@@ -22,7 +22,7 @@ extension TidyTests {
     }
 
     /// "Creates a key." before an initialiser says no more than the initialiser itself.
-    @Test func `comments on initialisers say more than that something is made`() {
+    @Test func `comments on initialisers say more than that something is created`() {
         let bare = #/^ *\/\/\/ (?:Creates|Names)(?: a| an| the)?(?: [\w'-]+){1,3}\.$/#
         let saysMore = #/\b(?:empty|optional|without|zeros?)\b/#
         var finds: [String] = []

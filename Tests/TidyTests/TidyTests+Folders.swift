@@ -10,17 +10,17 @@ extension TidyTests {
         return Set(inside.compactMap(\.room)).sorted()
     }()
 
-    @Test func `every room with folders is looked at`() {
+    @Test func `every room with folders is checked`() {
         #expect(Self.layered.contains("RelayServer"))
     }
 
-    @Test(arguments: layered) func `the folders of a room form no circle`(room: String) {
+    @Test(arguments: layered) func `the folders of a room have no cycle`(room: String) {
         let graph = FolderGraph(room: room, of: Repository.sources)
         #expect(graph.folders.count > 1)
         #expect(graph.circles.map(\.description) == [])
     }
 
-    @Test func `a circle of folders is seen`() {
+    @Test func `a cycle of folders is detected`() {
         func file(_ path: String, _ lines: String...) -> Repository.File {
             Repository.File(path: "Sources/Example/\(path)", lines: lines)
         }

@@ -29,7 +29,7 @@ extension TidyTests {
         "Bell", "Board", "Book", "Box", "Desk", "Door", "House", "Keeper", "Shelf",
     ]
 
-    @Test func `types are named in the field's words`() {
+    @Test func `type names use established words`() {
         let keywords = ["struct ", "class ", "enum ", "actor ", "protocol "]
         var finds: [String] = []
         for file in Repository.sources {

@@ -30,7 +30,7 @@ extension TidyTests {
         #expect(finds == [])
     }
 
-    @Test func `the seam's protocols are in Storage, and something implements each`() {
+    @Test func `the protocols of the seam are in Storage and are implemented`() {
         let declared = Self.protocols.filter { $0.file.room == "Storage" }.map(\.name)
         #expect(Self.seam.subtracting(declared) == [])
         #expect(Self.seam.filter { Self.conformances[$0] == nil } == [])
@@ -48,7 +48,7 @@ extension TidyTests {
         }
 
     /// A type that holds the whole registry can do more than it needs.
-    @Test func `nothing but the root of the routes holds the whole registry`() {
+    @Test func `only the root of the routes holds the whole registry`() {
         let holders = Repository.sources.filter { file in
             file.lines.contains {
                 $0.has("Registry") && !isComment($0)
@@ -62,7 +62,7 @@ extension TidyTests {
             ])
     }
 
-    @Test func `what is said of lonely protocols is so`() {
+    @Test func `the reasons for lonely protocols are up to date`() {
         let found = Self.lonelyProtocols.keys.filter { (Self.conformances[$0] ?? 0) != 1 }
         #expect(found.isEmpty)
     }
@@ -96,7 +96,7 @@ extension TidyTests {
         "Sources/Matching/Vector/DecodedChange.swift",
     ]
 
-    @Test func `exclusive access goes unchecked in named files only`() {
+    @Test func `unchecked exclusive access occurs in listed files only`() {
         var finds: [String] = []
         for file in Repository.swift
         where !Self.uncheckedFiles.contains(file.path) && !file.path.hasPrefix("Tests/TidyTests/") {

@@ -27,7 +27,7 @@ extension TidyTests {
 
     /// Without `retryAfter`, clients conclude that a repetition will not succeed (docs/errors.md),
     /// and give up on a request that they should repeat.
-    @Test func `who is told to come again is told when`() {
+    @Test func `a refusal that asks for a retry says when`() {
         var finds: [String] = []
         for file in Repository.sources {
             for (number, line) in file.numbered where !isComment(line) && line.has("APIError(") {

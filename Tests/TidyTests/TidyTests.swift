@@ -91,7 +91,7 @@ import Testing
     /// composition root.
     static let worldly: Set<String> = ["Sources/RelayServer/World.swift"]
 
-    @Test func `nothing below the door reads the world`() {
+    @Test func `only the composition root and the executable read clocks and environment`() {
         var finds: [String] = []
         for file in Repository.sources
         where file.room != "belfry" && file.room != "GatewaySimulator"
@@ -120,7 +120,7 @@ import Testing
         "Sources/PostgresLink", "Sources/StorageSQLite/Access", "Sources/Platform",
     ]
 
-    @Test func `pointers occur in few files`() {
+    @Test func `pointers occur only in listed files`() {
         let words = ["UnsafeMutable", "UnsafePointer", "UnsafeRaw", "UnsafeBuffer", "Unmanaged"]
         var finds: [String] = []
         for file in Repository.sources
@@ -160,7 +160,7 @@ import Testing
         #expect(finds == [])
     }
 
-    @Test func `whoever vouches for sharing says what protects it`() {
+    @Test func `every unchecked Sendable has a comment on what protects it`() {
         var finds: [String] = []
         for file in Repository.sources {
             for (number, line) in file.numbered
@@ -174,7 +174,7 @@ import Testing
         #expect(finds == [])
     }
 
-    @Test func `words that do not belong are absent`() {
+    @Test func `forbidden words are absent`() {
         let words = [
             ("fileprivate ", "private or internal"), ("TO" + "DO", "a decision record"),
             ("FIX" + "ME", "a decision record"), ("try!", "try"), (" as! ", "as?"),
@@ -195,7 +195,7 @@ import Testing
 
     /// What the relay stores may be nested more deeply than what clients may send, and must stay
     /// readable.
-    @Test func `what is kept is written and read by the bound of what is kept`() {
+    @Test func `stored JSON is written and read with the limit for stored JSON`() {
         let rooms = ["Storage", "StoragePostgreSQL", "StorageSQL", "StorageSQLite"]
         let storing = rooms + ["Fanout", "Matching"]
         var finds: [String] = []
@@ -232,7 +232,7 @@ import Testing
     }
 
     /// The standard library's own initialiser takes four times as long for a word.
-    @Test func `bytes become texts by the way that is quick for ASCII`() {
+    @Test func `bytes become strings by the initialiser that is fast for ASCII`() {
         var finds: [String] = []
         for file in Repository.sources
         where file.room != "GatewaySimulator" && !file.path.hasSuffix("/String+UTF8.swift") {
@@ -254,7 +254,7 @@ import Testing
         #expect(finds == [])
     }
 
-    @Test func `no module has a type of its own name`() {
+    @Test func `no module has a type with its own name`() {
         var finds: [String] = []
         let keywords = ["struct", "class", "enum", "actor", "protocol"]
         for file in Repository.sources {
