@@ -28,8 +28,7 @@ import Testing
                         .refuse(.init(status: 400, reason: "BadExpirationDate")), times: 1),
                 ])
         ])
-        // With one of the seeds, every change that fires more than one subscription goes to a
-        // range.
+        // With one seed, every change that fires several subscriptions goes to a range.
         let settings =
             ["--queries-seconds", "3600"] + (seed == 3 ? ["--fanout-range-threshold", "1"] : [])
         try await RunningRelay.with(settings, script: script) { relay in
@@ -56,7 +55,7 @@ import Testing
             #expect(!arrived.isEmpty && !opened.isEmpty)
             #expect(arrived.subtracting(first.arrived) == [], "it came, and is not explained so")
             #expect(opened.subtracting(first.opened) == [])
-            // Receipts of deliveries that were folded into another push are only about these.
+            // Folded deliveries arrive, and are opened, with the push that told them.
             #expect(first.arrived.subtracting(arrived).subtracting(first.folded) == [])
             #expect(first.opened.subtracting(opened).subtracting(first.folded) == [])
             try await history.expectHealth(as: first)
