@@ -27,7 +27,7 @@ import Testing
         try await store.settle(step)
     }
 
-    @Test func `the backlog is counted as it comes and goes`() async throws {
+    @Test func `the counts of the backlog follow its changes`() async throws {
         let home = try TemporaryStore()
         let store = try await home.openReady()
         try await Self.fill(store)
@@ -59,7 +59,7 @@ import Testing
         #expect(try RelayStore.check(path: home.path).problems == [])
     }
 
-    @Test func `what waited before it was counted is counted`() async throws {
+    @Test func `a backlog from before the counts existed is counted`() async throws {
         let home = try TemporaryStore()
         let connections = StoreConnections(path: home.path, settings: .forTests)
         _ = try connections.prepare(StoreSchema(migrations: Array(Migration.released.prefix(8))))
@@ -94,7 +94,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `many dead letters go in many transactions, and those that come later stay`()
+    @Test func `many dead letters are deleted in many transactions, and later ones stay`()
         async throws
     {
         let store = try await TemporaryStore().openReady()
@@ -120,7 +120,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `subscriptions that have expired go in many transactions`() async throws {
+    @Test func `expired subscriptions are deleted in many transactions`() async throws {
         let store = try await TemporaryStore().openReady()
         let edits = (0..<70).map { number -> SubscriptionEdit in
             var subscription = Sample.subscription(
@@ -144,7 +144,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `parked changes are kept below their size, the newest longest`() async throws {
+    @Test func `parked changes are kept up to a size, the newest longest`() async throws {
         let store = try await TemporaryStore().openReady()
         for number in 1...10 as ClosedRange<Int64> {
             _ = try await store.park(

@@ -6,7 +6,7 @@ import Testing
 @testable import StorageSQLite
 
 @Suite struct ContainerMemoryTests {
-    @Test func `what was read before a change is not remembered`() async throws {
+    @Test func `a value read before a change is not cached`() async throws {
         let memory = ContainerMemory<Int>()
         let old = try await memory.value(of: Fixtures.container) {
             memory.forget(Fixtures.container)
@@ -19,7 +19,7 @@ import Testing
         #expect(remembered == 2)
     }
 
-    @Test func `nothing found is not remembered`() async throws {
+    @Test func `a missing container is not cached`() async throws {
         let memory = ContainerMemory<Int>()
         let nothing = try await memory.value(of: Fixtures.container) { nil }
         #expect(nothing == nil)

@@ -11,7 +11,7 @@ import Testing
 /// What the store promises after SIGKILL at any moment.
 @Suite struct CrashTests {
     @Test(arguments: [3, 17, 60, 140, 300])
-    func `what was acknowledged before a kill is there after it`(kills: Int) async throws {
+    func `changes acknowledged before a kill are there after it`(kills: Int) async throws {
         let home = try TemporaryStore()
         let ledger = home.path + ".ledger"
         let path = home.path
@@ -77,8 +77,7 @@ import Testing
         }
     }
 
-    @Test func `a kill within a migration leaves a version, never something between`() async throws
-    {
+    @Test func `a kill within a migration leaves a complete version`() async throws {
         let home = try TemporaryStore()
         let path = home.path
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in

@@ -73,7 +73,7 @@ import Testing
     /// In a large copy, SQLite writes other pages before the first one, which says that the pages
     /// have checksums.
     @Test(arguments: [120, 1200])
-    func `a new store's pages have checksums, and a backup's and a restored one's`(
+    func `pages of new, copied and restored stores have checksums`(
         entries: Int
     ) async throws {
         let home = try await Self.filled(entries: entries)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `of flipped bits in the file none is served`(seed: UInt64) async throws {
+    func `no flipped bit in the file is served`(seed: UInt64) async throws {
         let home = try await Self.filled()
         let expected = try Self.content(home.path)
         let size = LogTrimmer.size(of: home.path)
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `of flipped bits in a log that a crash left none is served`(seed: UInt64) async throws {
+    func `no flipped bit in the log of a crashed store is served`(seed: UInt64) async throws {
         let home = try TemporaryStore(in: .memory)
         let store = try home.open()
         try await Self.fill(store, entries: 60)
@@ -155,7 +155,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `a log that was cut after a crash is refused, wherever it was cut`(
+    func `a log that was cut after a crash is refused wherever it was cut`(
         seed: UInt64
     ) async throws {
         let home = try TemporaryStore(in: .memory)
@@ -187,7 +187,7 @@ import Testing
         await (try Self.copy(crashed).open()).close()
     }
 
-    @Test func `a file that is gone, empty or cut is refused while its witness is there`()
+    @Test func `a missing, empty or cut file is refused while its witness exists`()
         async throws
     {
         let home = try await Self.filled()
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func `a new store is made only where that was asked for`() async throws {
+    @Test func `a new store is only created if that is requested`() async throws {
         let home = try TemporaryStore()
         var settings = StoreSettings.forTests
         settings.creation = .never
@@ -215,7 +215,7 @@ import Testing
         #expect(throws: StorageError.self) { try home.open() }
     }
 
-    @Test func `an older copy, another store, and a copy without its witness are refused`()
+    @Test func `an older copy, another store and a copy without its witness are refused`()
         async throws
     {
         let home = try await Self.filled()
@@ -249,7 +249,7 @@ import Testing
 
     /// A first start leaves such a file if the disk was full or the process was killed.
     @Test(arguments: [0, 40, 4096 + 40])
-    func `a witness that was made and not written is made anew`(bytes: Int) async throws {
+    func `a witness that was created but not written is created again`(bytes: Int) async throws {
         let home = try TemporaryStore()
         _ = try RelayStore.migrate(path: home.path)
         let witness = home.path + StoreWitness.ending
@@ -273,7 +273,7 @@ import Testing
         }
     }
 
-    @Test func `the log of another file is told apart`() async throws {
+    @Test func `the log of another file is recognised`() async throws {
         let home = try await Self.filled()
         let store = try home.open()
         try await Self.fill(store, entries: 5)
@@ -288,7 +288,7 @@ import Testing
         #expect("\(try #require(error))".contains("belongs to another file"))
     }
 
-    @Test func `a page that is damaged while the relay runs is not served, and ends all writing`()
+    @Test func `a page damaged while the relay runs is not served and ends all writing`()
         async throws
     {
         let home = try await Self.filled(entries: 2000)
@@ -307,7 +307,7 @@ import Testing
         #expect(await store.close() != nil)
     }
 
-    @Test func `a file of before there were checksums gets them, and loses nothing`()
+    @Test func `an old file without checksums gets them and loses nothing`()
         async throws
     {
         let home = try TemporaryStore()
@@ -330,7 +330,7 @@ import Testing
 
     // MARK: Restoring
 
-    @Test func `a restored store has an identity of its own and goes on where the copy ends`()
+    @Test func `a restored store has a new identity and continues where the copy ends`()
         async throws
     {
         let home = try TemporaryStore()
@@ -378,7 +378,7 @@ import Testing
     /// A restore moves the old file aside, then the files that belong to it, and then gives the new
     /// file its name.
     @Test(arguments: 0...3)
-    func `a restore that was interrupted is finished by another one`(moved: Int) async throws {
+    func `an interrupted restore is completed by another one`(moved: Int) async throws {
         let files = FileManager.default
         let home = try TemporaryStore()
         let store = try home.open()
@@ -420,7 +420,7 @@ import Testing
 
     /// The left-over file is all that shows an interrupted restore, so a failing restore must keep
     /// it.
-    @Test func `what an interrupted restore has left stays while another one fails`() async throws {
+    @Test func `the remains of an interrupted restore stay while another one fails`() async throws {
         let files = FileManager.default
         let home = try await Self.filled(entries: 10)
         let backup = home.path + ".backup"

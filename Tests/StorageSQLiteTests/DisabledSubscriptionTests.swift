@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [SubscriptionEdit.create(dear), .update(dear), .update(mended)])
-    func `one that is saved anew is disabled by the next dear change`(
+    func `a disabled subscription saved again is disabled by the next dear change`(
         edit: SubscriptionEdit
     ) async throws {
         let bench = try await Bench(TemporaryStore())
@@ -99,7 +99,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `a deletion forgets them`() async throws {
+    @Test func `a deletion forgets the strikes`() async throws {
         let bench = try await Bench(TemporaryStore())
         try await bench.disable()
         #expect(try await bench.edit(.delete(Self.dear.id)) == .deleted(Self.dear.id))
@@ -108,7 +108,8 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `of one user as much is kept as one page has, the newest`() async throws {
+    @Test func `the newest disabled subscriptions of a user are kept, up to one page`() async throws
+    {
         let bench = try await Bench(TemporaryStore())
         let text = String(repeating: "x", count: 240_000)
         var serials: [UInt64] = []
@@ -124,7 +125,7 @@ import Testing
         await bench.store.close()
     }
 
-    @Test func `one that is refused stays listed as disabled`() async throws {
+    @Test func `a disabled subscription whose edit is refused stays listed`() async throws {
         let bench = try await Bench(TemporaryStore())
         try await bench.disable()
         let twin = Fixtures.subscription("dear", where: "title == '1'")

@@ -59,7 +59,9 @@ import Testing
 
     // MARK: Transactions
 
-    @Test func `after a transaction that SQLite has undone nothing is written by itself`() throws {
+    @Test func `after SQLite rolls back a transaction by itself, nothing more is written in it`()
+        throws
+    {
         let pool = try Self.pool()
         try pool.write { db in
             try db.begin(.immediate)
@@ -86,7 +88,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `a transaction whose body or commit fails is undone`() throws {
+    @Test func `a transaction whose body or commit fails is rolled back`() throws {
         let pool = try Self.pool()
         try pool.write { db in
             try db.execute(
@@ -115,7 +117,7 @@ import Testing
 
     // MARK: Cancellation
 
-    @Test func `a read that is at work ends with its task, and its reader reads on`() async throws {
+    @Test func `a running read ends with its task, and its reader stays usable`() async throws {
         let pool = try Self.pool(readers: 1)
         let begun = AsyncStream.makeStream(of: Void.self)
         let reading = Task {
@@ -133,7 +135,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `a read that is cancelled just before a statement begins ends too`() async throws {
+    @Test func `a read cancelled just before a statement begins ends too`() async throws {
         let pool = try Self.pool(readers: 1)
         await #expect(throws: CancellationError.self) {
             try await pool.read { db -> Void in
@@ -176,7 +178,7 @@ import Testing
 
     // MARK: Readers
 
-    @Test func `a reader is used again, until readers are to be others`() async throws {
+    @Test func `a reader is reused until readers must be replaced`() async throws {
         let pool = try Self.pool(readers: 1)
         try await pool.read { db in try db.execute(sql: "PRAGMA cache_size = 77") }
         let again = try await pool.read { db in
@@ -191,7 +193,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `a reader whose rows were not read to the end sees the next commit`() async throws {
+    @Test func `a reader with unread rows sees the next commit`() async throws {
         let pool = try Self.pool(readers: 1)
         try Self.fill(pool, 1...3)
         try await pool.read { db in
@@ -204,7 +206,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `a reader writes nothing`() async throws {
+    @Test func `a reader cannot write`() async throws {
         let pool = try Self.pool()
         let refusal = await #expect(throws: EmbeddedError.self) {
             try await pool.read { db in try db.execute(sql: "DELETE FROM item") }
@@ -213,7 +215,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `closing waits for whoever reads, and leaves no log behind`() async throws {
+    @Test func `closing waits for running reads and leaves no log behind`() async throws {
         let pool = try Self.pool(readers: 1)
         try Self.fill(pool, 1...3)
         let gate = DispatchSemaphore(value: 0)
@@ -254,7 +256,7 @@ import Testing
 
     // MARK: Statements
 
-    @Test func `a kept statement is read while others run, and each run ends by itself`() throws {
+    @Test func `a cached statement is read while others run, and each run ends by itself`() throws {
         let pool = try Self.pool()
         try Self.fill(pool, 1...3)
         try pool.write { db in
@@ -280,7 +282,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `a kept statement runs on after the schema has changed`() throws {
+    @Test func `a cached statement continues to work after the schema has changed`() throws {
         let pool = try Self.pool()
         try Self.fill(pool, 1...1)
         try pool.write { db in
@@ -295,7 +297,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `of several statements none is left out without a word`() throws {
+    @Test func `a text with several statements is refused and not cut short`() throws {
         let pool = try Self.pool()
         try Self.fill(pool, 1...2)
         try pool.write { db in
@@ -313,7 +315,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `a failure has the code and the words of its own statement`() throws {
+    @Test func `a failure has the code and message of its own statement`() throws {
         let pool = try Self.pool()
         try Self.fill(pool, 1...1)
         try pool.write { db in
@@ -331,7 +333,8 @@ import Testing
         pool.close()
     }
 
-    @Test func `what a statement returns is written, also if it is not read to the end`() throws {
+    @Test func `a statement with RETURNING writes even if its rows are not read to the end`() throws
+    {
         let pool = try Self.pool()
         try pool.write { db in
             try db.inTransaction(.immediate) {

@@ -16,7 +16,7 @@ import Testing
 
     private static func echo(_ value: SQLValue, _ text: String) -> SQLValue { value }
 
-    @Test func `texts with NUL, empty texts and empty blobs come back as they went`() throws {
+    @Test func `texts with NUL, empty texts and empty blobs are stored unchanged`() throws {
         let pool = try EmbeddedConnectionTests.pool()
         let texts = ["", "a\0b", "\0", String(repeating: "é", count: 100_000)]
         try pool.write { db in
@@ -41,7 +41,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `what a function throws is what is thrown, and nothing is changed`() throws {
+    @Test func `an error thrown by a function is rethrown, and nothing is changed`() throws {
         let pool = try EmbeddedConnectionTests.pool()
         try EmbeddedConnectionTests.fill(pool, 1...3)
         try pool.write { (db) throws in
@@ -60,7 +60,7 @@ import Testing
         pool.close()
     }
 
-    @Test func `an empty blob of a function is no NULL`() throws {
+    @Test func `an empty blob returned by a function is not NULL`() throws {
         let pool = try EmbeddedConnectionTests.pool()
         try pool.write { db in
             let found = try db.withFunction(named: "emptied", Self.empty) {

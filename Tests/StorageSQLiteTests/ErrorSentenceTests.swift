@@ -45,7 +45,7 @@ import Testing
 
     /// Opening a named pipe for reading blocks until a process opens it for writing.
     @Test(.timeLimit(.minutes(15)), arguments: ["", "-wal", "-shm", "-witness", ".lock"])
-    func `a pipe in the place of a file is named, and not waited for`(
+    func `a pipe in place of a file is reported and does not block`(
         ending: String
     ) async throws {
         let home = try TemporaryStore()
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: ["", "-wal", "-shm", "-witness"])
-    func `a directory in the place of a file is named`(ending: String) async throws {
+    func `a folder in place of a file is reported`(ending: String) async throws {
         let home = try TemporaryStore()
         await (try home.open()).close()
         let name = home.path + ending
@@ -85,7 +85,7 @@ import Testing
                 + "No such file or directory")
     }
 
-    @Test func `a start waits while the witness has no room`() throws {
+    @Test func `a start waits while there is no room for the witness`() throws {
         let home = try TemporaryStore()
         let name = home.path + StoreWitness.ending
         try FileManager.default.createSymbolicLink(
@@ -101,12 +101,12 @@ import Testing
     }
 
     @Test(arguments: [ENOSPC, EDQUOT])
-    func `what fails for want of room at a start is waited for`(code: Int32) {
+    func `a lack of room at the start is waited for`(code: Int32) {
         #expect(StorageError.failed("/file", "it cannot be written", code).passes)
         #expect(!StorageError.failed("/file", "it cannot be written", EIO).passes)
     }
 
-    @Test func `a witness without room stays behind, and another failure is one`() {
+    @Test func `a lack of room lets the witness lag, and other failures are errors`() {
         #expect(WitnessFailure(code: ENOSPC).isNoRoom && WitnessFailure(code: EDQUOT).isNoRoom)
         #expect(!WitnessFailure(code: EIO).isNoRoom)
         // Whether writing or syncing failed, what was committed is in the store's file.

@@ -22,7 +22,7 @@ import Testing
         #expect(SerialList.decode(bytes + [0x80]) == nil)
     }
 
-    @Test func `serials that do not ascend, or that are too large, are damage`() {
+    @Test func `serials that do not ascend or are too large are damage`() {
         #expect(SerialList.decode([1, 0]) == nil)
         #expect(SerialList.decode(Array(repeating: 0xFF, count: 12)) == nil)
         #expect(SerialList.decode([UInt8]()) == [])
@@ -78,7 +78,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a subscription that is gone from a range is told, and its neighbours are served`()
+    @Test func `a subscription missing from a range is reported, and the others are served`()
         async throws
     {
         let home = try TemporaryStore()
@@ -104,7 +104,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a range that is set aside is kept with its reason, and holds nothing up`()
+    @Test func `a range that is set aside is kept with its reason and delays nothing`()
         async throws
     {
         let home = try TemporaryStore()
@@ -127,7 +127,7 @@ import Testing
 
     // MARK: What cannot be read
 
-    @Test func `entries before one that cannot be read are handed out, then it is named`()
+    @Test func `entries before an unreadable one are handed out, then that one is named`()
         async throws
     {
         let home = try TemporaryStore()

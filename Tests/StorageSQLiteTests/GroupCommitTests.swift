@@ -19,8 +19,7 @@ import Testing
             at: Sample.moment(0))
     }
 
-    @Test func `a caller that fails does not harm its neighbours, and leaves no gap`() async throws
-    {
+    @Test func `a failing caller does not harm its neighbours and leaves no gap`() async throws {
         let store = try await TemporaryStore().openReady()
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<200 {
@@ -66,7 +65,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `beyond the bound appends are refused, and settling is not`() throws {
+    @Test func `beyond the bound appends are refused but settling is not`() throws {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 10
         settings.waitingBytes = 1000
@@ -92,7 +91,8 @@ import Testing
         #expect(inbox.nextBatch(after: 1)?.count == nil)
     }
 
-    @Test func `a full disk refuses, and writing goes on once there is room`() async throws {
+    @Test func `a full disk refuses writes, and writing continues once there is room`() async throws
+    {
         let home = try TemporaryStore()
         await (try home.openReady()).close()
         var settings = StoreSettings.forTests
@@ -126,7 +126,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `appends are refused below the disk reserve, and settling is not`() async throws {
+    @Test func `below the disk reserve appends are refused but settling is not`() async throws {
         let home = try TemporaryStore()
         await (try home.openReady()).close()
         var settings = StoreSettings.forTests
@@ -144,7 +144,7 @@ import Testing
         try ["", "-wal"].map { try Data(contentsOf: URL(filePath: path + $0)) }
     }
 
-    @Test func `a checkpoint that fails ends all writing`() async throws {
+    @Test func `a failing checkpoint ends all writing`() async throws {
         let home = try TemporaryStore()
         await (try home.openReady()).close()
         let path = home.path
@@ -179,7 +179,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `an orderly end whose checkpoint fails is told`() async throws {
+    @Test func `an orderly end reports a failing checkpoint`() async throws {
         let home = try TemporaryStore()
         await (try home.openReady()).close()
         let path = home.path
@@ -238,7 +238,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a failed write ends all writing, and reading goes on`() async throws {
+    @Test func `a failed write ends all writing, and reading continues`() async throws {
         let home = try TemporaryStore()
         await (try home.openReady()).close()
         let path = home.path

@@ -31,7 +31,7 @@ import Testing
     /// So all notifications have odd numbers here. Regression: the size was checked only at numbers
     /// divisible by 64, so that such an inbox grew without a bound.
     @Test(arguments: [(32, 32...34), (5, 5...5), (1, 1...1)])
-    func `an inbox of which all is read as it comes has an end:`(
+    func `an inbox whose entries are read at once stays bounded:`(
         perUser: Int, kept: ClosedRange<Int>
     ) async throws {
         var settings = StoreSettings.forTests
@@ -51,7 +51,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a small inbox keeps as many as it may`() async throws {
+    @Test func `a small inbox keeps its full number of notifications`() async throws {
         var settings = StoreSettings.forTests
         settings.inboxPerUser = 3
         let home = try TemporaryStore()

@@ -11,7 +11,7 @@ import Testing
 @testable import StorageSQLite
 
 @Suite struct MigrationTests {
-    @Test func `released migrations are in order, and have not changed`() throws {
+    @Test func `released migrations are in order and have not changed`() throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Migrations/sql").standardized
         let files = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(arguments: 0...all.count)
-    func `every version is brought up to date`(version: Int) throws {
+    func `every released version is migrated to the newest`(version: Int) throws {
         let fresh = try TemporaryStore()
         let applied = try Self.connections(fresh).prepare(StoreSchema(migrations: Self.all))
         #expect(applied == Self.all.map(\.name))
@@ -120,7 +120,7 @@ import Testing
         #expect(try Self.schema(home) == before)
     }
 
-    @Test func `a released step that was changed is refused`() throws {
+    @Test func `a released migration that was changed is refused`() throws {
         let home = try TemporaryStore()
         _ = try Self.connections(home).prepare(StoreSchema(migrations: Self.all))
         var changed = Self.all
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `a step that fails leaves the version before it`() throws {
+    @Test func `a failing migration leaves the version before it`() throws {
         let home = try TemporaryStore()
         let broken = Self.step(
             "v9003_break", "CREATE TABLE half (id INTEGER); INSERT INTO nowhere VALUES (1)")
@@ -147,7 +147,7 @@ import Testing
         #expect(try Self.schema(home).contains { $0.contains("half") } == false)
     }
 
-    @Test func `a new file has all steps or none`() throws {
+    @Test func `a new file has all migrations or none`() throws {
         let home = try TemporaryStore()
         let broken = Self.step("v9003_break", "INSERT INTO nowhere VALUES (1)")
         #expect(throws: EmbeddedError.self) {
@@ -159,7 +159,7 @@ import Testing
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }
 
-    @Test func `a step that would break references is undone`() throws {
+    @Test func `a migration that would break references is undone`() throws {
         let home = try TemporaryStore()
         _ = try Self.connections(home).prepare(StoreSchema(migrations: Migration.released))
         try Self.fill(home)
@@ -174,7 +174,7 @@ import Testing
         #expect(try RelayStore.schemaVersion(of: home.path) == Migration.released.count)
     }
 
-    @Test func `migrate names the steps that it applied`() throws {
+    @Test func `migrate names the migrations that it applied`() throws {
         let home = try TemporaryStore()
         #expect(try RelayStore.migrate(path: home.path) == Migration.released.map(\.name))
         #expect(try RelayStore.migrate(path: home.path) == [])
@@ -182,7 +182,7 @@ import Testing
     }
 
     /// Cancelling a move and continuing it both need the newest version.
-    @Test func `a file that was moved away is brought up to date, and stays marked`() async throws {
+    @Test func `a file that was moved away is migrated and stays marked`() async throws {
         let home = try TemporaryStore()
         let older = StoreSchema(migrations: Array(Migration.released.dropLast()))
         _ = try Self.connections(home).prepare(older)

@@ -21,7 +21,8 @@ import Testing
     ///
     /// After a restore, a source that follows a database resumes after its newest change, and must
     /// find it.
-    @Test func `a source's newest change is found behind very many of others`() async throws {
+    @Test func `a source's newest change is found behind very many of other sources`() async throws
+    {
         let store = try await Self.ready(TemporaryStore(in: .memory))
         _ = try await store.append(
             [Sample.unkeyed("one")], container: Sample.container, source: Sample.source,
@@ -41,7 +42,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `subscriptions come in pages of bytes`() async throws {
+    @Test func `subscriptions come in pages of limited bytes`() async throws {
         let store = try await Self.ready(TemporaryStore())
         let edits = (1...5).map { number in
             var subscription = Sample.subscription(
@@ -98,7 +99,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `parked changes and entries of the log come in pages of bytes`() async throws {
+    @Test func `parked changes and log entries come in pages of limited bytes`() async throws {
         let home = try TemporaryStore()
         let store = try await Self.ready(home)
         for number in 1...4 as ClosedRange<Int64> {
@@ -126,7 +127,7 @@ import Testing
         await again.close()
     }
 
-    @Test func `what changed in a zone comes in pages of bytes, and so do named records`()
+    @Test func `zone changes and named records come in pages of limited bytes`()
         async throws
     {
         let store = try await Self.ready(TemporaryStore())

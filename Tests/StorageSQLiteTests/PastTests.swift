@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `versions are found by index, active, ended or moved away`() async throws {
+    @Test func `active, ended and moved versions are found by an index`() async throws {
         let byName = try await Self.plan(
             PastVersions.subscriptionsByName, [1, "public", "q", 10])
         #expect(!byName.contains { $0.hasPrefix("SCAN subscription") }, "\(byName)")
@@ -43,7 +43,7 @@ import Testing
         #expect(!one.contains { $0 == "SCAN device" || $0 == "SCAN pastDevice" }, "\(one)")
     }
 
-    @Test func `of versions as much is read together as two pages have`() async throws {
+    @Test func `past versions are read together up to the size of two pages`() async throws {
         let store = try TemporaryStore().open()
         try await store.save(
             ContainerSettings(key: Fixtures.container, topics: ["t"]), at: Fixtures.moment)
@@ -64,7 +64,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `the receipts of one change are found by index`() async throws {
+    @Test func `the receipts of one change are found by an index`() async throws {
         let plan = try await Self.plan(ReceiptScan.blocksOfPosition(in: .sqlite), [1, 4])
         #expect(plan.contains { $0.contains("COVERING INDEX receiptBlockPositions") }, "\(plan)")
         #expect(!plan.contains("SCAN receiptBlock"), "\(plan)")

@@ -11,7 +11,7 @@ import Testing
     private static let zone =
         "container=? AND database=? AND owner=? AND zoneOwner=? AND zoneName=?"
 
-    @Test func `the rivals of a device are found by index`() async throws {
+    @Test func `devices with the same ID or token are found by an index`() async throws {
         let steps = try await plan(of: DeviceStep.rivalsStatement, arguments: [1, "a", "b", "c"])
         let searches = steps.filter { $0.contains(" device ") }
         #expect(
@@ -85,7 +85,7 @@ import Testing
             "SEARCH notification USING INDEX notificationID (owner=? AND notificationID=?)"
         ),
     ])
-    func `what grows is looked up by all that is known of it`(
+    func `growing tables are searched by all known columns`(
         statement: String, table: String, search: String
     ) async throws {
         let steps = try await plan(of: statement)
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// A user's list of their own devices must not read the whole container.
-    @Test func `the devices of a user are found by the user`() async throws {
+    @Test func `the devices of a user are found by an index`() async throws {
         let steps = try await plan(
             of: """
                 \(VersionTable.device.select())
@@ -107,7 +107,7 @@ import Testing
         #expect(steps.allSatisfy { !$0.contains("TEMP B-TREE") })
     }
 
-    @Test func `the sessions of a user are found by the user`() async throws {
+    @Test func `the sessions of a user are found by an index`() async throws {
         let steps = try await plan(
             of: ListStatements.sessionsOfUser, arguments: [1, 0, 9, "ann"])
         #expect(steps.contains("SEARCH userSession USING INDEX userSessionOwner (owner=?)"))
@@ -115,7 +115,7 @@ import Testing
     }
 
     /// Pruning asks each minute, and there may be millions of rows that have not ended.
-    @Test func `where pruning begins is found by an index`() async throws {
+    @Test func `the start of pruning is found by an index`() async throws {
         let statements =
             VersionTable.allCases.map { PastStep.firstEndStatement($0) }
             + [RelayStore.firstStatement]
@@ -127,7 +127,7 @@ import Testing
     }
 
     /// A session with a long-lived token is kept for that long, even after the session has ended.
-    @Test func `sessions that are over are found without those that have ended`() async throws {
+    @Test func `expired sessions are found without those that were ended`() async throws {
         let sessions = AgingRows.sessions
         for statement in [
             sessions.firstStatement,
@@ -143,7 +143,7 @@ import Testing
     }
 
     /// A container has as many badges as devices.
-    @Test func `the badge of a device that ended is found by the device`() async throws {
+    @Test func `the badge of an ended device is found by an index`() async throws {
         let steps = try await plan(of: DeviceStep.endedBadgeStatement)
         #expect(
             steps.contains(
@@ -153,7 +153,7 @@ import Testing
     }
 
     /// Each courier that ends would otherwise cost a scan of the whole queue.
-    @Test func `what was queued for a courier is found by it`() async throws {
+    @Test func `the queue of a courier is found by an index`() async throws {
         for statement in [
             "DELETE FROM courier WHERE id = ?", DeviceStep.forgettingCourier,
             DeviceStep.forgettingYoungCourier,
@@ -216,7 +216,7 @@ import Testing
             "parkedChangeSource (container=? AND source=? AND number<?)"
         ),
     ])
-    func `lists are narrowed by an index and not sorted`(
+    func `lists are filtered by an index and not sorted`(
         statement: String, index: String
     ) async throws {
         let steps = try await plan(of: Self.filled(statement), arguments: [])

@@ -47,7 +47,8 @@ import Testing
         try await store.quotaUse(of: Sample.container).amounts[quota]
     }
 
-    @Test func `a user and a container have so many subscriptions`() async throws {
+    @Test func `the number of subscriptions of a user and of a container is limited`() async throws
+    {
         try await Self.with([.userSubscriptions: 2, .subscriptions: 3]) { store in
             let first = try await Self.create(store, ["a", "b", "c"])
             #expect(first.map(\.isRefusal) == [false, false, true])
@@ -76,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `many who save at once do not go beyond a quota`() async throws {
+    @Test func `simultaneous saves do not exceed a quota`() async throws {
         try await Self.with([.userSubscriptions: 10]) { store in
             let saved = try await withThrowingTaskGroup(of: Bool.self) { tasks in
                 for number in 0..<40 {
@@ -91,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `subscriptions have so many bytes, and a smaller one goes in its place`()
+    @Test func `the bytes of subscriptions are limited, and a smaller one may replace another`()
         async throws
     {
         try await Self.with([.userSubscriptionBytes: 2000]) { store in
@@ -130,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `a container sets its own quotas, and keeps what it has beyond them`() async throws {
+    @Test func `a container sets its own quotas and keeps what exceeds them`() async throws {
         try await Self.with([.userSubscriptions: 2]) { store in
             var settings = ContainerSettings(key: Sample.container, topics: ["t"])
             settings.quotas[.userSubscriptions] = 4
@@ -149,7 +150,7 @@ import Testing
 
     // MARK: Devices
 
-    @Test func `a further device of a user ends the one not registered for longest`() async throws {
+    @Test func `a further device of a user ends the least recently registered one`() async throws {
         try await Self.with([.userDevices: 2]) { store in
             func register(_ name: String, _ token: UInt8, at second: Int64) async throws {
                 _ = try await store.register(
@@ -180,7 +181,9 @@ import Testing
         }
     }
 
-    @Test func `a container has so many devices, and nobody's ends for another's`() async throws {
+    @Test func `the number of devices is limited, and no device ends for another user's`()
+        async throws
+    {
         try await Self.with([.devices: 1]) { store in
             let phone = Sample.device("phone", of: "ann", token: 1)
             _ = try await store.register(phone, at: Sample.moment(1))
@@ -196,7 +199,7 @@ import Testing
         }
     }
 
-    @Test func `what takes a device's place is let in beyond quotas that were lowered`()
+    @Test func `a device that replaces another is accepted beyond lowered quotas`()
         async throws
     {
         try await Self.with([:]) { store in
@@ -252,7 +255,7 @@ import Testing
             additions: [RecordTypeDefinition(type, isInferred: true)], at: Sample.moment(1))
     }
 
-    @Test func `a user and a container keep so many records`() async throws {
+    @Test func `the number of records of a user and of a container is limited`() async throws {
         try await Self.with([.userRecords: 2, .records: 3]) { store in
             let outcomes = try await Self.write(store, .create, ["a", "b", "c"])
             #expect(outcomes.map(\.isRefusal) == [false, false, true])
@@ -269,7 +272,7 @@ import Testing
         }
     }
 
-    @Test func `records have so many bytes, marks of deleted ones included`() async throws {
+    @Test func `the bytes of records are limited, including tombstones`() async throws {
         try await Self.with([.userRecordBytes: 3000]) { store in
             let long = String(repeating: "x", count: 2000)
             #expect(try await !Self.write(store, .create, ["a"], text: long)[0].isRefusal)
@@ -288,7 +291,7 @@ import Testing
         }
     }
 
-    @Test func `one request changes so many bytes of records`() async throws {
+    @Test func `the bytes of records that one request changes are limited`() async throws {
         try await Self.with([:]) { store in
             let long = String(repeating: "x", count: 900_000)
             let names = (0..<12).map { "r\($0)" }
@@ -300,7 +303,7 @@ import Testing
         }
     }
 
-    @Test func `updates make no record larger than one may be`() async throws {
+    @Test func `updates do not make a record larger than the limit`() async throws {
         try await Self.with([:]) { store in
             let long = String(repeating: "x", count: 600_000)
             _ = try await Self.write(store, .create, ["a"], text: long)
@@ -318,7 +321,7 @@ import Testing
         }
     }
 
-    @Test func `one transaction takes so many bytes of what a webhook writes`() async throws {
+    @Test func `the bytes that one transaction writes for a webhook are limited`() async throws {
         try await Self.with([:]) { store in
             try await store.extendSchema(
                 of: Sample.container, with: [RecordTypeDefinition(Self.type)])
@@ -345,7 +348,7 @@ import Testing
         }
     }
 
-    @Test func `a record that is told of in parts is no larger than a webhook`() async throws {
+    @Test func `a record built from partial images is no larger than a webhook`() async throws {
         try await Self.with([:]) { store in
             try await store.extendSchema(
                 of: Sample.container, with: [RecordTypeDefinition(Self.type)])
@@ -367,7 +370,9 @@ import Testing
         }
     }
 
-    @Test func `a webhook's change fires where there is no room to keep its record`() async throws {
+    @Test func `a webhook's change fires although there is no room to keep its record`()
+        async throws
+    {
         try await Self.with([.records: 1]) { store in
             try await store.extendSchema(
                 of: Sample.container, with: [RecordTypeDefinition(Self.type)])
@@ -395,7 +400,7 @@ import Testing
         }
     }
 
-    @Test func `a webhook's request keeps so many of its records, and makes so many zones`()
+    @Test func `a webhook's request keeps records and creates zones up to the quotas`()
         async throws
     {
         try await Self.with([.records: 4, .databaseZones: 2]) { store in
@@ -431,7 +436,7 @@ import Testing
         }
     }
 
-    @Test func `a database and a container have so many zones`() async throws {
+    @Test func `the number of zones of a database and of a container is limited`() async throws {
         try await Self.with([.databaseZones: 2, .zones: 3]) { store in
             func create(_ name: String, of user: String) async throws {
                 let zone = ZoneID(zoneName: name) ?? .default
@@ -454,7 +459,7 @@ import Testing
 
     // MARK: Counting
 
-    @Test func `what was there before it was counted is counted`() async throws {
+    @Test func `data from before the counts existed is counted`() async throws {
         let home = try TemporaryStore()
         let released = Migration.released.prefix { !$0.name.hasSuffix("_countQuotas") }
         let settings = StoreSettings.forTests

@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 5, 100])
-    func `a look through all zones goes on where a slice ended`(rows: Int) async throws {
+    func `a scan of all zones continues where a slice ended`(rows: Int) async throws {
         let store = try await Self.ready()
         var scan = RecordScan(of: Self.type, in: Self.place, rows: rows)
         var found: [String] = []
@@ -71,7 +71,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a slice ends when it is over, and not before one row`() async throws {
+    @Test func `a slice ends with its time, but not before one row`() async throws {
         let store = try await Self.ready()
         var scan = RecordScan(
             of: Self.type, in: Self.place, zoneID: Self.zone("b"), turn: { { true } })
@@ -92,7 +92,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `those who look through records leave readers to the others`() async throws {
+    @Test func `scans leave readers free for others`() async throws {
         let store = try await Self.ready()
         let gate = DispatchSemaphore(value: 0)
         let begun = AsyncStream.makeStream(of: Void.self)

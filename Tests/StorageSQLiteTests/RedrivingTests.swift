@@ -16,7 +16,7 @@ import Testing
             attempts: 3, status: 400, reason: "BadTopic", at: Fixtures.moment)
     }
 
-    @Test func `what has expired stays a dead letter, and is counted apart`() async throws {
+    @Test func `expired dead letters stay dead letters and are counted separately`() async throws {
         let store = try TemporaryStore().open()
         try await store.save(
             ContainerSettings(key: Fixtures.container, topics: ["com.example.art"]),

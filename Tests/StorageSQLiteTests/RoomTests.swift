@@ -9,7 +9,7 @@ import Testing
 
 /// A lack of disk space is noticed without a write having failed.
 @Suite struct RoomTests {
-    @Test func `below the reserve there is no room, although nobody has tried`() async throws {
+    @Test func `below the reserve there is no room even before a write has failed`() async throws {
         let home = try TemporaryStore()
         await (try home.open()).close()
         var settings = StoreSettings.forTests
@@ -22,7 +22,7 @@ import Testing
         await other.close()
     }
 
-    @Test func `a full disk is known until something fits again`() async throws {
+    @Test func `a full disk is remembered until a write fits again`() async throws {
         let home = try TemporaryStore()
         let store = try await home.openReady()
         func append(_ name: String) async throws {

@@ -109,7 +109,7 @@ import Testing
         try queue.close()
     }
 
-    @Test func `ended versions do not stand in the way`() throws {
+    @Test func `ended versions do not conflict with new ones`() throws {
         let home = try TemporaryStore()
         _ = try RelayStore.migrate(path: home.path)
         let queue = try DatabaseQueue(path: home.path)
@@ -122,7 +122,7 @@ import Testing
         try queue.close()
     }
 
-    @Test func `no check of a row makes an index`() throws {
+    @Test func `no check of a row builds an index`() throws {
         let home = try TemporaryStore()
         _ = try RelayStore.migrate(path: home.path)
         let queue = try DatabaseQueue(path: home.path)
@@ -174,7 +174,7 @@ import Testing
             "dedupeRememberedUntil"
         ),
     ])
-    func `a query uses its index, and sorts nothing`(sql: String, index: String) throws {
+    func `a query uses its index and sorts nothing`(sql: String, index: String) throws {
         let home = try TemporaryStore()
         _ = try RelayStore.migrate(path: home.path)
         let queue = try DatabaseQueue(path: home.path)

@@ -70,7 +70,7 @@ import Testing
             + (bytes.range(of: Data(session)) == nil ? [] : ["session"])
     }
 
-    @Test func `with a key no secret stands in the file, nor in a backup`() async throws {
+    @Test func `with a key no secret is readable in the file or in a backup`() async throws {
         let home = try TemporaryStore()
         let store = try Self.open(home, Self.first)
         let session = try await store.sessionSecret()
@@ -88,7 +88,7 @@ import Testing
         await again.close()
     }
 
-    @Test func `secrets that lie there as they are come under the key at the start`() async throws {
+    @Test func `plain secrets are encrypted with the key at the start`() async throws {
         let home = try TemporaryStore()
         let plain = try Self.open(home, nil)
         let session = try await plain.sessionSecret()
@@ -138,7 +138,8 @@ import Testing
         #expect(try sealing.encrypt(db) == .inFreePages)
     }
 
-    @Test func `what a start did not come to overwrite, the next one does`() async throws {
+    @Test func `remains that one start did not overwrite are overwritten by the next`() async throws
+    {
         let home = try TemporaryStore()
         let plain = try Self.open(home, nil)
         let session = try await plain.sessionSecret()
@@ -170,7 +171,7 @@ import Testing
         #expect(free ?? .max < 5)
     }
 
-    @Test func `a file is opened with its own key alone`() async throws {
+    @Test func `a file can only be opened with its own key`() async throws {
         let home = try TemporaryStore()
         await (try Self.open(home, Self.first)).close()
         let missing = StorageError.secrets(
@@ -187,7 +188,7 @@ import Testing
         await (try Self.open(home, Self.first)).close()
     }
 
-    @Test func `a key is replaced by one that names it as the one before`() async throws {
+    @Test func `a key is replaced by one that names it as the previous key`() async throws {
         let home = try TemporaryStore()
         let old = try Self.open(home, Self.first)
         let session = try await old.sessionSecret()
@@ -202,7 +203,7 @@ import Testing
         #expect(throws: StorageError.self) { try Self.open(home, Self.first) }
     }
 
-    @Test func `a secret that is put into another row, or altered, is not read`() async throws {
+    @Test func `a secret that was altered or moved to another row is refused`() async throws {
         let home = try TemporaryStore()
         let store = try Self.open(home, Self.first)
         try await Self.save(store)
@@ -227,11 +228,11 @@ import Testing
         ("\n" + String(repeating: "A", count: 43), true),
         (String(repeating: "0f", count: 31), false), ("", false), ("hunter2", false),
     ])
-    func `a key is 32 bytes in digits or base64`(text: String, isKey: Bool) {
+    func `a key is 32 bytes in hexadecimal or base64`(text: String, isKey: Bool) {
         #expect((SecretKey(text: text) != nil) == isKey)
     }
 
-    @Test func `a key is not shown by what describes values`() {
+    @Test func `a description of a key does not reveal it`() {
         let text = String(repeating: "ab", count: 32)
         let key = SecretKey(text: text)
         var dumped = ""

@@ -19,7 +19,7 @@ import Testing
         return sections
     }
 
-    @Test func `what was written is read`() throws {
+    @Test func `a snapshot reads back as written`() throws {
         let path = try TemporaryStore().path + "-snapshot-a"
         #expect(try Self.read(path) == nil)
         try SnapshotFile.write(Self.sections, to: path)
@@ -28,7 +28,7 @@ import Testing
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test func `no byte can change unnoticed, and none be missing`() throws {
+    @Test func `no byte of a snapshot can change or be missing unnoticed`() throws {
         let path = try TemporaryStore().path + "-snapshot-a"
         try SnapshotFile.write([Array("one".utf8), Array("two".utf8)], to: path)
         let whole = try Data(contentsOf: URL(filePath: path))
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: 0...18)
-    func `a kill while a snapshot is written leaves the one before`(step: Int) async throws {
+    func `a kill while a snapshot is written leaves the previous one`(step: Int) async throws {
         let home = try TemporaryStore()
         let path = home.path
         await #expect(processExitsWith: .signal(SIGKILL)) {

@@ -9,7 +9,7 @@ import Testing
 
 /// A file is opened by one relay at a time, whatever names the file has.
 @Suite struct StoreLockTests {
-    @Test func `a symbolic link is the same store`() async throws {
+    @Test func `a symbolic link leads to the same store`() async throws {
         let home = try TemporaryStore()
         let link = home.path + "-other"
         let store = try home.open()
@@ -32,7 +32,7 @@ import Testing
         ) { try RelayStore.open(path: nowhere, settings: .forTests) }
     }
 
-    @Test func `a directory by two names holds one store`() async throws {
+    @Test func `a folder with two names holds one store`() async throws {
         let home = try TemporaryStore()
         let folder = URL(filePath: home.path).deletingLastPathComponent()
         let other = folder.appending(path: "again").path
@@ -79,7 +79,7 @@ import Testing
         await again.close()
     }
 
-    @Test func `another process is refused by a new name of the file`() async throws {
+    @Test func `another process cannot open the file by a new name`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()
         let moved = home.path + "-moved"
@@ -102,7 +102,7 @@ import Testing
         await (try home.open()).close()
     }
 
-    @Test func `looking at a file loses none of its locks`() async throws {
+    @Test func `inspecting a file loses none of its locks`() async throws {
         let home = try TemporaryStore()
         let store = try await home.openReady()
         _ = try RelayStore.check(path: home.path)
@@ -116,7 +116,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a store that is closed is free, though a child that was forked has its files`()
+    @Test func `a closed store is free although a forked child has its files open`()
         async throws
     {
         let home = try TemporaryStore()

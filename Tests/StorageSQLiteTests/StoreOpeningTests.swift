@@ -9,7 +9,7 @@ import Testing
 @testable import StorageSQLite
 
 @Suite struct StoreOpeningTests {
-    @Test func `the writer commits with FULL, and the settings read back`() async throws {
+    @Test func `the writer commits with FULL, and the settings are read back`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()
         let found = try store.pool.write { db in
@@ -20,7 +20,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a writer that syncs its checkpoints alone is refused, because it loses commits`()
+    @Test func `a writer that only syncs checkpoints is refused because it loses commits`()
         throws
     {
         let home = try TemporaryStore()
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `no statement may write the schema table`() async throws {
+    @Test func `no statement may write to the schema table`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()
         #expect(throws: EmbeddedError.self) {
@@ -47,7 +47,9 @@ import Testing
         await store.close()
     }
 
-    @Test func `an orderly end leaves the file alone, though readers were open`() async throws {
+    @Test func `an orderly end leaves the file alone without a log although readers were open`()
+        async throws
+    {
         let home = try TemporaryStore()
         let store = try await home.openReady()
         #expect(try await store.head() == .start)
@@ -59,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `a second opening is refused while the first lasts, with its process`() async throws
+    @Test func `a second opening is refused with the process that has the file open`() async throws
     {
         let home = try TemporaryStore()
         let store = try home.open()
@@ -88,7 +90,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a store keeps its identity, and no other has it`() async throws {
+    @Test func `a store keeps its identity, and no other store has it`() async throws {
         let home = try TemporaryStore()
         let first = try home.open()
         let identity = first.storeIdentity
@@ -102,7 +104,7 @@ import Testing
         await other.close()
     }
 
-    @Test func `what is no database is refused and left alone`() throws {
+    @Test func `a file that is no database is refused and left alone`() throws {
         let home = try TemporaryStore()
         let text = Data(String(repeating: "Dear diary. ", count: 50).utf8)
         try text.write(to: URL(filePath: home.path))
@@ -117,7 +119,7 @@ import Testing
         #expect(try Data(contentsOf: URL(filePath: home.path)) == text)
     }
 
-    @Test func `beside what is no store nothing is left`() async throws {
+    @Test func `no files are left beside a file that is no store`() async throws {
         let home = try TemporaryStore()
         let folder = URL(filePath: home.path).deletingLastPathComponent()
         let text = folder.appending(path: "notes.txt")
@@ -154,7 +156,7 @@ import Testing
         #expect(throws: refusal) { try RelayStore.schemaVersion(of: home.path) }
     }
 
-    @Test func `a damaged page is found at start`() async throws {
+    @Test func `a damaged page is found at the start`() async throws {
         let home = try TemporaryStore()
         let store = try await home.openReady()
         for number in 0..<50 {
@@ -177,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `a directory that is not there is named`() throws {
+    @Test func `a missing folder is named`() throws {
         let path = "/nonexistent/belfry.sqlite"
         #expect(
             throws: StorageError.inaccessible(
@@ -185,7 +187,7 @@ import Testing
         ) { try RelayStore.open(path: path) }
     }
 
-    @Test func `the version of a file that is not there is refused`() throws {
+    @Test func `the version of a missing file is refused`() throws {
         let home = try TemporaryStore()
         let missing = StorageError.inaccessible(path: home.path, reason: "there is no such file")
         #expect(throws: missing) { try RelayStore.schemaVersion(of: home.path) }

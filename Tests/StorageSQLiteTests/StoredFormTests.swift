@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `what is appended is what is read, or it is refused with the field's name`(
+    func `an appended change reads back as written, or is refused with the field's name`(
         seed: UInt64
     ) async throws {
         let store = try await Self.ready(TemporaryStore())
@@ -61,7 +61,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `the deepest value is kept, and one that is a level deeper is not`() async throws {
+    @Test func `the deepest value is stored, and a deeper one is refused`() async throws {
         let store = try await Self.ready(TemporaryStore())
         let wraps: [(levels: Int, wrap: (FieldValue) -> FieldValue)] = [
             (1, { .list([$0]) }), (1, { .map(["a": $0]) }), (2, { .set([$0]) }),
@@ -91,7 +91,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a kept record and its partial images are read as they were written`() async throws {
+    @Test func `a kept record and its partial images read back as written`() async throws {
         let home = try TemporaryStore()
         let store = try await Self.ready(home)
         var kept = RecordTypeDefinition(Fixtures.identifier("Artwork"))

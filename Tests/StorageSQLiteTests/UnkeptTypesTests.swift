@@ -62,7 +62,7 @@ import Testing
         try await store.zone(.default, of: place)
     }
 
-    @Test func `what is kept no more is gone at once, and is forgotten after a restart`()
+    @Test func `records of an unkept type disappear at once and are deleted even after a restart`()
         async throws
     {
         let home = try TemporaryStore()
@@ -93,7 +93,7 @@ import Testing
         #expect(try RelayStore.check(path: home.path).problems == [])
     }
 
-    @Test func `a type is kept again only when nothing of it is left`() async throws {
+    @Test func `a type can be kept again only after all its records are deleted`() async throws {
         let home = try TemporaryStore()
         let store = try await Self.left(home)
         let refusal = StorageError.bounded(
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// For each part, the writer would search all hidden records again.
-    @Test func `a zone is deleted once nothing is left of what is kept no more`() async throws {
+    @Test func `a zone is deleted once no records of unkept types are left`() async throws {
         let store = try await Self.left(TemporaryStore())
         let zone = try #require(ZoneID(zoneName: "z"))
         _ = try await store.createZones([zone], in: Self.place)
@@ -146,7 +146,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what has looked before a type was kept again forgets nothing of it`()
+    @Test func `a late deletion step deletes nothing of a type that is kept again`()
         async throws
     {
         let store = try await Self.left(TemporaryStore())

@@ -44,7 +44,7 @@ import Testing
     // MARK: Subscriptions and devices
 
     @Test(arguments: ["{", "[]", #"{"subscriptionID":"b"}"#, ""])
-    func `a subscription that cannot be read hides no other one`(body: String) async throws {
+    func `an unreadable subscription hides no other one`(body: String) async throws {
         let store = try await Self.readyStore(TemporaryStore())
         try await Self.save(["a", "b", "c"], in: store)
         try await Self.spoil(
@@ -79,7 +79,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `what is saved anew takes the place of what cannot be read`() async throws {
+    @Test func `saving a subscription again replaces the unreadable one`() async throws {
         let store = try await Self.readyStore(TemporaryStore())
         try await Self.save(["a", "b", "c"], in: store)
         try await Self.spoil("UPDATE subscription SET body = '{'", in: store)
@@ -95,7 +95,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a device that cannot be read hides no other one, and is registered anew`()
+    @Test func `an unreadable device hides no other one and can be registered again`()
         async throws
     {
         let store = try await Self.readyStore(TemporaryStore())
@@ -142,7 +142,7 @@ import Testing
             .map(\.delivery.delivery.ordinal.position.rawValue).sorted()
     }
 
-    @Test func `a retry that cannot be read becomes a dead letter, and the others are due`()
+    @Test func `an unreadable retry becomes a dead letter, and the others are due`()
         async throws
     {
         let store = try await Self.storeWithRetries(TemporaryStore())
@@ -169,7 +169,7 @@ import Testing
 
     // MARK: Ranges
 
-    @Test func `a range that cannot be read says so, and the next is worked`() async throws {
+    @Test func `an unreadable range is reported, and the next one is worked`() async throws {
         let store = try await Self.readyStore(TemporaryStore())
         _ = try await store.append(
             [ChangeToAppend(Fixtures.change(.create, "a1"), key: nil)],
@@ -191,7 +191,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `the members of a range that can be read are served`() async throws {
+    @Test func `the readable members of a range are served`() async throws {
         let store = try await Self.readyStore(TemporaryStore())
         try await Self.save(["a", "b", "c"], in: store)
         try await Self.spoil(
@@ -206,7 +206,7 @@ import Testing
 
     // MARK: The check
 
-    @Test func `a check names each row that cannot be read, and nothing of its content`()
+    @Test func `a check names each unreadable row and nothing of its content`()
         async throws
     {
         let home = try TemporaryStore()

@@ -32,7 +32,7 @@ import Testing
 
     // MARK: Pruning
 
-    @Test func `the log loses what is settled and old, and nothing else`() async throws {
+    @Test func `only settled and old entries of the log are pruned`() async throws {
         let store = try await TemporaryStore().openReady()
         try await Self.append(20, to: store)
         try await Self.settle(store, upTo: 12)
@@ -118,7 +118,7 @@ import Testing
             container: Sample.container, source: Sample.source, at: Sample.moment(0))
     }
 
-    @Test func `large entries push out no more than there is no room for`() async throws {
+    @Test func `large entries displace no more than necessary`() async throws {
         let store = try await TemporaryStore(in: .memory).openReady()
         for _ in 0..<10 { try await Self.append(100, bytes: 10, to: store) }
         for _ in 0..<6 { try await Self.append(100, bytes: 20_000, to: store) }
@@ -134,7 +134,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `one large entry stands for no more than it is`() async throws {
+    @Test func `one large entry counts for no more than its own size`() async throws {
         let store = try await TemporaryStore(in: .memory).openReady()
         // Of 2000 entries, pruning first looks at every fourth one, starting with the newest.
         for _ in 0..<9 { try await Self.append(111, bytes: 10, to: store) }
@@ -153,7 +153,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `large receipts push out no more than there is no room for`() async throws {
+    @Test func `large receipts displace no more than necessary`() async throws {
         let store = try await TemporaryStore(in: .memory).openReady()
         try await store.write { commit in
             for number in 1...1200 {
@@ -177,7 +177,8 @@ import Testing
         await store.close()
     }
 
-    @Test func `receipts, dead letters and parked changes outlive their time and go`() async throws
+    @Test func `receipts, dead letters and parked changes are pruned after their time`()
+        async throws
     {
         let store = try await TemporaryStore().openReady()
         for number in 1...6 as ClosedRange<UInt64> {
@@ -205,7 +206,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 500])
-    func `of dead letters that ended at one moment as many are kept as may be`(
+    func `dead letters that ended at one moment are kept up to the limit`(
         portion: Int
     ) async throws {
         let store = try await TemporaryStore().openReady()
@@ -229,7 +230,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3, 500])
-    func `what one container parks pushes out nothing of another's`(portion: Int) async throws {
+    func `parked changes of one container displace none of another's`(portion: Int) async throws {
         let store = try await TemporaryStore().openReady()
         try await store.save(
             ContainerSettings(key: Sample.otherContainer, topics: []), at: Sample.moment(0))
@@ -253,7 +254,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `who has less than others keeps it, and the rest have as much as each other`() {
+    @Test func `small shares are kept whole, and the others get equal shares`() {
         #expect(EvenLevel(of: [], within: 0).level == nil)
         #expect(EvenLevel(of: [1, 2, 3], within: 6).level == nil)
         #expect(EvenLevel(of: [1, 2, 3], within: 5).level == 2)
@@ -270,7 +271,7 @@ import Testing
             body: Array(body.utf8), headers: [:], receivedAt: Sample.moment(seconds))
     }
 
-    @Test func `what a source repeats is parked once`() async throws {
+    @Test func `a repeated change of a source is parked once`() async throws {
         let store = try await TemporaryStore().openReady()
         let first = try await store.park(Self.parked("a", at: 1))
         let other = try await store.park(Self.parked("b", at: 2))
@@ -303,7 +304,7 @@ import Testing
         await store.close()
     }
 
-    @Test func `a check names a delivery that vanished and a position that is missing`()
+    @Test func `a check names a missing delivery and a missing position`()
         async throws
     {
         let home = try TemporaryStore()
@@ -331,7 +332,7 @@ import Testing
 
     // MARK: Copies
 
-    @Test func `a copy made while changes are appended is sound and can be opened`() async throws {
+    @Test func `a copy made during appends is sound and can be opened`() async throws {
         let home = try TemporaryStore()
         let store = try await home.openReady()
         try await Self.append(50, to: store)
@@ -366,7 +367,7 @@ import Testing
 
     // MARK: The write-ahead log
 
-    @Test func `the write-ahead log is started anew although readers come and go`() async throws {
+    @Test func `the write-ahead log is restarted although readers come and go`() async throws {
         let home = try TemporaryStore()
         var settings = StoreSettings.forTests
         settings.walBytes = 512 * 1024
@@ -407,7 +408,7 @@ import Testing
 
     // MARK: What refuses changes
 
-    @Test func `a bound refuses changes, names itself, and is kept again without a restart`()
+    @Test func `a reached bound refuses changes by name and is released without a restart`()
         async throws
     {
         let store = try await TemporaryStore().openReady()

@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a log that is cut off anywhere is opened with what is whole`() async throws {
+    @Test func `a log that was cut anywhere opens with its complete commits`() async throws {
         let remains = try await Remains(commits: 8)
         for length in stride(from: 0, through: remains.log.count, by: 1531) {
             let head = try await remains.open(with: remains.log.prefix(length))
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `a byte that has changed before the last two transactions is refused`(
+    func `a changed byte before the last two transactions is refused`(
         seed: UInt64
     ) async throws {
         var generator = SeededGenerator(seed: seed)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `what is left over from before the log was started anew is none of it`()
+    @Test func `leftovers from before the log was restarted are ignored`()
         async throws
     {
         let home = try TemporaryStore(in: .memory)
@@ -129,7 +129,7 @@ import Testing
 
     // MARK: Copies of it
 
-    @Test func `a segment of very many commits is gone on with after a start`() async throws {
+    @Test func `a segment of very many commits is continued after a start`() async throws {
         let home = try TemporaryStore(in: .memory)
         var settings = StoreSettings.forTests
         settings.checkpointPages = 0
@@ -154,7 +154,7 @@ import Testing
 
     // MARK: Waiting for readers
 
-    @Test func `the writer waits ever more seldom for a reader that stays`() {
+    @Test func `the writer waits less and less often for a reader that stays`() {
         var pace = TrimmingPace()
         var now = ContinuousClock.now
         #expect(pace.isDue(at: now))

@@ -21,7 +21,7 @@ import Testing
             perform: { _ in {} }, fail: { _ in })
     }
 
-    @Test func `one change does not wait for all that another container has brought`() {
+    @Test func `one change does not wait for all changes of another container`() {
         var lines = WriteLines()
         for _ in 0..<1000 { lines.append(Self.request(Sample.container)) }
         lines.append(Self.request(Self.other))
@@ -37,7 +37,7 @@ import Testing
         #expect(lines.bytes == 1002 - 256)
     }
 
-    @Test func `each container's requests keep their order, and every one is taken`() {
+    @Test func `each container's requests keep their order, and all are taken`() {
         var lines = WriteLines()
         for number in 1...100 {
             lines.append(Self.request(Sample.container, changes: number))
@@ -56,7 +56,7 @@ import Testing
         #expect(lines.take(changes: 1).isEmpty)
     }
 
-    @Test func `while several containers write a commit is small`() {
+    @Test func `commits are small while several containers write`() {
         let settings = StoreSettings.forTests
         let began = ContinuousClock.Instant.now
         let elapsed = Mutex(Duration.zero)
@@ -81,7 +81,7 @@ import Testing
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
     }
 
-    @Test func `while others wait a container has no more than what is left`() {
+    @Test func `while others wait a container only gets what is left`() {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 100
         settings.waitingBytes = 100
@@ -101,7 +101,7 @@ import Testing
         #expect(inbox.submit([Self.request(Sample.container, changes: 5, lane: .own)]) == nil)
     }
 
-    @Test func `alone a container has all the room`() {
+    @Test func `a container alone gets all the room`() {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 100
         let inbox = WriteInbox(settings: settings)
@@ -113,7 +113,7 @@ import Testing
                 == .overloaded("100 changes are waiting to be written"))
     }
 
-    @Test func `the parts of one request are taken in all or none, and come in turns`() {
+    @Test func `the parts of one request are accepted all or none, and take turns`() {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 100
         let inbox = WriteInbox(settings: settings)
@@ -133,7 +133,7 @@ import Testing
                 == [Sample.container, Self.other, Sample.container])
     }
 
-    @Test func `what waits is turned away at once, and what comes later waits`() {
+    @Test func `turning away refuses all waiting requests at once, and later ones may wait`() {
         let inbox = WriteInbox(settings: .forTests)
         let refused = Mutex<[StorageError]>([])
         for container in [Sample.container, Self.other] {
