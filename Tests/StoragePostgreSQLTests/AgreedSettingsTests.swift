@@ -7,7 +7,7 @@ import Testing
     private static let own = AgreedSettings(
         ["a": "1", "b": "", "c": "x", "older": "0"], required: ["c"])
 
-    @Test func `what is shown is read as it was, and is the same text for the same`() throws {
+    @Test func `published settings read back, and equal settings have equal texts`() throws {
         let text = try Self.own.storedText()
         #expect(AgreedSettings(stored: text)?.values == Self.own.values)
         let same = AgreedSettings(["c": "x", "b": "", "older": "0", "a": "1"])
@@ -17,11 +17,11 @@ import Testing
     }
 
     @Test(arguments: ["", "x", "[]", "null", #"{"a": 1}"#, #"{"a": "1""#])
-    func `what nobody shows is not read`(text: String) {
+    func `malformed settings are refused`(text: String) {
         #expect(AgreedSettings(stored: text) == nil)
     }
 
-    @Test func `only what both know can differ`() {
+    @Test func `only settings that both relays know can differ`() {
         let theirs = AgreedSettings(["a": "2", "b": "1", "c": "y", "newer": "9"])
         let found = Self.own.differences(of: theirs)
         #expect(found.map(\.name) == ["a", "b", "c"])
@@ -32,7 +32,7 @@ import Testing
         #expect(Self.own.differences(of: Self.own) == [])
     }
 
-    @Test func `of many differences some are named`() {
+    @Test func `a long list of differences is shortened`() {
         let names = (1...9).map { "s\($0)" }
         let own = AgreedSettings(Dictionary(uniqueKeysWithValues: names.map { ($0, "1") }))
         let theirs = AgreedSettings(Dictionary(uniqueKeysWithValues: names.map { ($0, "2") }))

@@ -11,7 +11,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct CheckTests {
     @Test(arguments: ["store", "progress", "backlog", "sessionSecret"])
-    func `a row of which each store has one is missed`(table: String) throws {
+    func `a missing row that each store has once is reported`(table: String) throws {
         let test = try TestPlace()
         let place = try test.place()
         _ = try RelayStore.migrate(place)
@@ -22,7 +22,7 @@ struct CheckTests {
                 == ["1 × a row that every store must have is missing"])
     }
 
-    @Test func `what belongs to a container that is not there is named`() throws {
+    @Test func `rows of a missing container are reported`() throws {
         let test = try TestPlace()
         let place = try test.place()
         _ = try RelayStore.migrate(place)
@@ -42,7 +42,7 @@ struct CheckTests {
             ])
     }
 
-    @Test func `a delivery is in one place only`() throws {
+    @Test func `a delivery that is in two places is reported`() throws {
         let test = try TestPlace()
         let place = try test.place()
         _ = try RelayStore.migrate(place)

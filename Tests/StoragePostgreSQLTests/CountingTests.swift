@@ -54,7 +54,7 @@ struct CountingTests {
 
     /// Each update of a count walks over the row versions that its transaction made before, and a
     /// webhook may change a thousand records.
-    @Test func `a kept record that changes is counted once, by the difference`() async throws {
+    @Test func `a changed record updates its counts once, by the difference`() async throws {
         try await Self.withRecord { db, test in
             let before = try #require(try Self.updates(db, test))
             // This changes nothing that is counted.
@@ -70,7 +70,7 @@ struct CountingTests {
         }
     }
 
-    @Test func `a record that comes to be another's, or kept no more, is counted so`()
+    @Test func `a record that changes its holder or is no longer kept is counted so`()
         async throws
     {
         try await Self.withRecord { db, _ in

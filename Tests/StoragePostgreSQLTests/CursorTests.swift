@@ -11,7 +11,7 @@ import Testing
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct CursorTests {
-    @Test func `who stops early has not waited for the last row`() throws {
+    @Test func `a caller that stops early does not wait for the last row`() throws {
         let connection = try TestPlace().session().connectAgain()
         try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         // The server would give up long before it had produced all rows.
@@ -30,7 +30,7 @@ struct CursorTests {
     }
 
     @Test(arguments: [0, 1, 15, 16, 17, 144, 145, 300])
-    func `who reads to the end gets every row once`(count: Int) throws {
+    func `a caller that reads to the end gets every row once`(count: Int) throws {
         let connection = try TestPlace().session().connectAgain()
         let db = Database(connection)
         try connection.begin()
@@ -56,7 +56,7 @@ struct CursorTests {
     }
 
     /// A user's subscriptions are such rows: each may have a long condition.
-    @Test func `large rows come few at a time, however many are asked for`() throws {
+    @Test func `large rows come a few at a time however many are requested`() throws {
         let connection = try TestPlace().session().connectAgain()
         try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         let rows = try Row.fetchCursor(
@@ -72,7 +72,7 @@ struct CursorTests {
         #expect(try connection.commit() == "COMMIT")
     }
 
-    @Test func `what says that it finds few rows is sent whole`() throws {
+    @Test func `a statement that declares few rows is sent as a whole`() throws {
         let connection = try TestPlace().session().connectAgain()
         let db = Database(connection)
         try connection.begin()
@@ -88,7 +88,7 @@ struct CursorTests {
         #expect(try connection.commit() == "COMMIT")
     }
 
-    @Test func `outside of a transaction all rows come at once`() throws {
+    @Test func `outside a transaction all rows come at once`() throws {
         let connection = try TestPlace().session().connectAgain()
         let numbers = try Int64.fetchCursor(
             Database(connection).makeStatement(sql: "SELECT generate_series(1, ?1)"),
@@ -102,7 +102,7 @@ struct CursorTests {
     ///
     /// A single answer would exceed the limit for a statement, and a relay that takes over a store
     /// would never start to send.
-    @Test func `badges come in parts, and all of them`() async throws {
+    @Test func `badges come in parts, and all of them come`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try test.server.sql(

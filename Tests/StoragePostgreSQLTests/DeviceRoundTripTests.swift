@@ -32,7 +32,7 @@ struct DeviceRoundTripTests {
             payload: Array("{}".utf8))
     }
 
-    @Test func `what couriers are sent together is queued together, and each once`() async throws {
+    @Test func `notifications of couriers are queued together, each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let tabs = (UInt8(1)...20).map { Self.tab($0) }
@@ -69,7 +69,7 @@ struct DeviceRoundTripTests {
         await store.close()
     }
 
-    @Test func `what a client says of many notifications is noted together`() async throws {
+    @Test func `receipts of a client for many notifications are noted together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.transaction()
@@ -109,7 +109,7 @@ struct DeviceRoundTripTests {
         await store.close()
     }
 
-    @Test func `how a user's subscriptions have fared is asked for together`() async throws {
+    @Test func `the health of a user's subscriptions is read together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)

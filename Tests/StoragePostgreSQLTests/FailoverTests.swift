@@ -12,7 +12,7 @@ import Testing
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct FailoverTests {
-    @Test func `a former primary that is back is left for the one that was promoted`()
+    @Test func `a former primary that is back is abandoned for the promoted server`()
         async throws
     {
         let former = try PostgresServer(["fsync=on"])
@@ -46,7 +46,7 @@ struct FailoverTests {
         former.end()
     }
 
-    @Test func `a standby is told as one, whatever was asked for`() throws {
+    @Test func `a standby is refused as such whatever the URL asks for`() throws {
         let primary = try PostgresServer(["fsync=on"])
         let standby = try PostgresServer(["fsync=on"], copyOf: primary)
         defer {
@@ -63,7 +63,7 @@ struct FailoverTests {
         }
     }
 
-    @Test func `of two that were promoted from one neither is gone on with`() async throws {
+    @Test func `if two servers were promoted from one, neither is used`() async throws {
         let former = try PostgresServer(["fsync=on"])
         let copies = try (0..<2).map { _ in
             try PostgresServer(["fsync=on"], copyOf: former)
@@ -92,7 +92,7 @@ struct FailoverTests {
         for server in [copies[0], former] { server.end() }
     }
 
-    @Test func `histories are told apart by server, number and cluster`() {
+    @Test func `histories are distinguished by cluster, timeline and its beginning`() {
         let one = ServerTimeline(cluster: "a", number: 2, begun: "1")
         #expect(!one.isForked(from: one))
         #expect(one.isForked(from: ServerTimeline(cluster: "a", number: 2, begun: "2")))
@@ -100,7 +100,7 @@ struct FailoverTests {
         #expect(!one.isForked(from: ServerTimeline(cluster: "b", number: 2, begun: "2")))
     }
 
-    @Test func `another cluster in the place begins anew`() throws {
+    @Test func `another cluster at the same address starts a new history`() throws {
         let place = try PostgresPlace(url: "host=/nowhere-\(UInt64.random(in: 0...UInt64.max))")
         let seen = SeenTimeline.of(place.target)
         let second = ServerTimeline(cluster: "a", number: 2)
@@ -116,7 +116,7 @@ struct FailoverTests {
     /// A server that lacks the end of the log may not know of a takeover.
     ///
     /// It then gives the next owner an epoch that was used before.
-    @Test func `an owner with the same number is told from another`() async throws {
+    @Test func `an owner with the same epoch is distinguished from another`() async throws {
         let test = try TestPlace()
         let store = try await Self.open(test)
         try test.server.sql("UPDATE \(test.schema).ownership SET owner = 'belfry other'")
@@ -129,7 +129,7 @@ struct FailoverTests {
         #expect(owner == "belfry other")
     }
 
-    @Test func `a commit that is lost with a server is missed, whatever it was`() async throws {
+    @Test func `a commit that is lost with a server is noticed`() async throws {
         let test = try TestPlace()
         let store = try await Self.open(test)
         _ = try await Self.append("first", to: store)
@@ -151,7 +151,7 @@ struct FailoverTests {
 
     /// A newer version may add a column at its start, while this version owns the store and
     /// continues.
-    @Test func `tables that get a column keep nobody from going on`() async throws {
+    @Test func `the owner continues when its tables get a column`() async throws {
         let test = try TestPlace()
         let store = try await Self.open(test)
         #expect(try await Self.append("first", to: store) == .appended(LogPosition(1)))
@@ -171,7 +171,7 @@ struct FailoverTests {
         await store.close()
     }
 
-    @Test func `who reads for some seconds does not keep a schema from being brought up to date`()
+    @Test func `a reader of some seconds does not block a migration`()
         throws
     {
         let test = try TestPlace()
@@ -192,7 +192,7 @@ struct FailoverTests {
     }
 
     /// A process that is suspended during a migration blocks the others for a few seconds only.
-    @Test func `who hangs while it brings a schema up to date is thrown out`() throws {
+    @Test func `a process that hangs during a migration is terminated`() throws {
         let test = try TestPlace()
         let connection = try test.session().connect()
         let question = "SELECT current_setting('idle_session_timeout') AS patience"

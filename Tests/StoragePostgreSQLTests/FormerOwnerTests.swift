@@ -12,7 +12,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct FormerOwnerTests {
     /// A relay may be cut off from the database while another one owns the store and revokes a key.
-    @Test func `what is remembered does not count any more when the lease is over`() async throws {
+    @Test func `cached settings do not count once the lease is over`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try await store.save(
@@ -34,7 +34,7 @@ struct FormerOwnerTests {
     }
 
     /// A relay that was suspended may wake when another one owns the store.
-    @Test func `who does not own the store puts it under no key`() async throws {
+    @Test func `a relay that does not own the store does not encrypt its secrets`() async throws {
         let test = try TestPlace()
         let place = try test.place()
         let store = try RelayStore.open(place, as: .forTests(), settings: .forTests)
@@ -55,7 +55,7 @@ struct FormerOwnerTests {
 
     /// The hanging sessions belong to the login role, and the role that the relay works as may not
     /// terminate them.
-    @Test func `a former owner that hangs is ended also where a role works as another`()
+    @Test func `a hanging former owner is terminated even if a role works as another`()
         async throws
     {
         let test = try TestPlace()

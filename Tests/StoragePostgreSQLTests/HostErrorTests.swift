@@ -21,7 +21,9 @@ struct HostErrorTests {
         (text(away, cut), "\"b\"", "unexpectedly"), (text(reads, reads), "\"a\"", "read-only"),
         ("could not translate host name\n", "host name", "could not"), ("", "no reason", "given"),
     ])
-    func `the host that says most is told of`(text: String, host: String, reason: String) {
+    func `the host with the most telling error is reported`(
+        text: String, host: String, reason: String
+    ) {
         let told = PostgresError(connecting: text).message
         #expect(told.contains(host) && told.contains(reason), "\(told)")
         #expect(!told.contains("\n") && !told.contains("\t"))
@@ -39,14 +41,14 @@ struct WrongValueTests {
         ("postgresql://h/relay?sslmode=geheim", "sslmode is one of"),
         ("postgresql://h/relay?target_session_attrs=geheim", "target_session_attrs is one of"),
     ])
-    func `a value that cannot be one is told of`(text: String, reason: String) {
+    func `an impossible value in a URL is reported`(text: String, reason: String) {
         let bad = #expect(throws: BadPostgresURL.self) { try PostgresTarget(text) }
         #expect(bad?.reason.contains(reason) == true)
         #expect(bad?.reason.contains("geheim") == false)
     }
 
     @Test(arguments: ["host=h geheim", "host=h \u{301}geheim", "host=h \u{200D}geheim"])
-    func `what libpq quotes is not told, whatever it begins with`(text: String) {
+    func `values that libpq would quote are not repeated`(text: String) {
         let bad = #expect(throws: BadPostgresURL.self) { try PostgresTarget(text) }
         #expect(bad?.reason.contains("geheim") == false, "\(bad?.reason ?? "")")
     }
@@ -57,7 +59,7 @@ struct WrongValueTests {
         "postgresql://h/relay?sslmode=verify-full&connect_timeout=3",
         "postgresql://h/relay?target_session_attrs=primary",
     ])
-    func `what libpq takes is taken`(text: String) throws {
+    func `values that libpq accepts are accepted`(text: String) throws {
         _ = try PostgresTarget(text)
     }
 }

@@ -92,7 +92,7 @@ struct MoveTests {
 
     // MARK: Whole
 
-    @Test func `every table of both engines is moved, or known to stay`() async throws {
+    @Test func `every table of both engines is moved or listed as local`() async throws {
         let known = MovedTables.local.union(MovedTables.special).union(MovedTables.order)
         let file = try Self.file(try Self.newPath(), .target)
         let server = try await Self.server(try TestPlace().place(), .target)
@@ -109,7 +109,7 @@ struct MoveTests {
         #expect(Set(MovedTables.order).subtracting(rows) == [], "no test has rows in these")
     }
 
-    @Test func `there and back, nothing is changed`() async throws {
+    @Test func `a move there and back changes nothing`() async throws {
         for file in try await FilledFiles.all() {
             let path = try FilledFiles.copy(file)
             if file.tables.contains("subscription") { try FilledFiles.complete(path) }
@@ -127,7 +127,7 @@ struct MoveTests {
         }
     }
 
-    @Test func `a store goes on where it was`() async throws {
+    @Test func `a moved store keeps its identity and its head`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let first = try Self.open(path)
         let (identity, head) = (first.storeIdentity, try await first.head())
@@ -147,7 +147,7 @@ struct MoveTests {
         #expect(try RelayStore.check(path: back).problems == [])
     }
 
-    @Test func `numbers of rows that are gone on a server keep no move back`() async throws {
+    @Test func `gaps in a server's row numbers do not hinder a move back`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let before = try Self.rows(of: path)
         let test = try TestPlace()
@@ -171,7 +171,7 @@ struct MoveTests {
 
     // MARK: Interrupted
 
-    @Test func `interrupted after every commit, it ends the same`() async throws {
+    @Test func `a move interrupted after any commit ends with the same result`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let before = try FilledFiles.contents(of: path)
         let place = try TestPlace().place()
@@ -207,7 +207,7 @@ struct MoveTests {
         #expect(atSource.contains("it was moved to schema"))
     }
 
-    @Test(arguments: [1, 2]) func `interrupted before the first row, it goes on`(
+    @Test(arguments: [1, 2]) func `a move interrupted before the first row continues`(
         after told: Int
     ) async throws {
         let path = try await Self.newStore()
@@ -223,7 +223,7 @@ struct MoveTests {
         try await RelayStore.open(place, as: .forTests(), settings: .forTests).close()
     }
 
-    @Test func `cut off between the marks, it does not go on once the store went elsewhere`()
+    @Test func `a move interrupted between its marks is refused once the store went elsewhere`()
         async throws
     {
         let path = try await Self.newStore()
@@ -236,7 +236,7 @@ struct MoveTests {
         #expect(refusal.contains("it was moved to schema"))
     }
 
-    @Test func `a file that is not whole yet is not restored as one`() async throws {
+    @Test func `a file that is moved incompletely cannot be restored`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let place = try TestPlace().place()
         try await Self.move(path, to: place)
@@ -264,7 +264,7 @@ struct MoveTests {
         try await RelayStore.open(path: other, settings: .forTests).close()
     }
 
-    @Test func `what was moved away is moved no second time, and can be taken back`() async throws {
+    @Test func `a moved store cannot be moved again, but can be taken back`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let first = try Self.open(path)
         let identity = first.storeIdentity
@@ -291,7 +291,7 @@ struct MoveTests {
         #expect(refusal.contains("it was not moved away"))
     }
 
-    @Test func `after a source was taken back, its move does not go on`() async throws {
+    @Test func `a move whose source was taken back does not continue`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let place = try TestPlace().place()
         await #expect(throws: Interruption.self) {
@@ -306,7 +306,7 @@ struct MoveTests {
         #expect(refusal.contains("where there is another store now"))
     }
 
-    @Test func `a schema that its server brought back gets an identity of its own`() async throws {
+    @Test func `a schema restored by its server gets a new identity`() async throws {
         let place = try TestPlace().place()
         let first = try RelayStore.open(place, as: .forTests(), settings: .forTests)
         let identity = first.storeIdentity
@@ -322,7 +322,7 @@ struct MoveTests {
         await store.close()
     }
 
-    @Test func `a part of a move gets no identity of its own`() async throws {
+    @Test func `an incomplete move cannot get a new identity`() async throws {
         let path = try FilledFiles.copy(try await FilledFiles.all()[0])
         let place = try TestPlace().place()
         await #expect(throws: Interruption.self) {
@@ -338,7 +338,7 @@ struct MoveTests {
         #expect(refusal.contains("run belfry move again to finish"))
     }
 
-    @Test func `a running relay is refused, at either end`() async throws {
+    @Test func `a running relay at either end is refused`() async throws {
         let path = try await Self.newStore()
         let place = try TestPlace().place()
         let relay = try RelayStore.open(place, as: .forTests(), settings: .forTests)
@@ -367,7 +367,7 @@ struct MoveTests {
         #expect(refusal.contains(said))
     }
 
-    @Test func `a move that was killed while it made the schema goes on`() async throws {
+    @Test func `a move that was killed while it created the schema continues`() async throws {
         let test = try TestPlace()
         let place = try test.place()
         let some = Array(Migration.releasedOnPostgreSQL.prefix(1))
@@ -399,7 +399,7 @@ struct MoveTests {
         #expect(refusal.contains("newer Belfry"))
     }
 
-    @Test func `a server that does not let the role in is said`() async throws {
+    @Test func `a server that does not let the role in is reported`() async throws {
         let path = try await Self.newStore()
         let place = try TestPlace().place(role: "nobody_here")
         let refusal = try await Self.refusal { try await Self.move(path, to: place) }
@@ -407,7 +407,7 @@ struct MoveTests {
         try await RelayStore.open(path: path, settings: .forTests).close()
     }
 
-    @Test func `there is nothing to move where there is no store`() async throws {
+    @Test func `moving a missing store is refused`() async throws {
         let path = try Self.newPath()
         let place = try TestPlace().place()
         #expect(

@@ -23,7 +23,7 @@ struct OpeningTests {
         }
     }
 
-    @Test func `who reads may take a minute over its rows, and a writer three seconds`()
+    @Test func `a reader may take a minute, and a writer three seconds`()
         async throws
     {
         let session = try TestPlace().session()
@@ -37,7 +37,7 @@ struct OpeningTests {
 
     /// These settings are meant for people who work with the database, and would end connections
     /// that wait.
-    @Test func `what a database sets for its sessions does not hold for the store`() throws {
+    @Test func `a database's own session settings do not apply to the store`() throws {
         let place = try TestPlace()
         let name = try place.server.database()
         try place.server.sql("ALTER DATABASE \(name) SET idle_session_timeout = '1s'")
@@ -45,26 +45,26 @@ struct OpeningTests {
         #expect(try String.fetchOne(database, sql: "SHOW idle_session_timeout") == "0")
     }
 
-    @Test func `a role that is not there is not let in`() throws {
+    @Test func `a missing role is reported`() throws {
         let reason = try #require(Self.reason(try TestPlace().session(role: "nobody_here")))
         #expect(reason.contains("does not let the role log in"))
         #expect(reason.contains("PGPASSFILE"))
     }
 
-    @Test func `a database that is not there is said`() throws {
+    @Test func `a missing database is reported`() throws {
         let reason = try #require(Self.reason(try TestPlace().session(database: "nowhere")))
         #expect(reason.contains("there is no such database"))
         // A command calls the place of the database "the URL", and not by a configuration key.
         #expect(reason.contains("in the URL") && !reason.contains("storage.url"))
     }
 
-    @Test func `a service that is not there is said`() throws {
+    @Test func `a missing service is reported`() throws {
         let place = try PostgresPlace(url: "service=nowhere_at_all")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
         #expect(try #require(Self.reason(session)).contains("PGSERVICEFILE"))
     }
 
-    @Test func `a server that is away cannot be reached`() throws {
+    @Test func `a server that is away is reported as unreachable`() throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
         let reason = try #require(Self.reason(session))
@@ -75,7 +75,7 @@ struct OpeningTests {
     }
 
     /// Each attempt would take seconds for each host, and an end has a few of them.
-    @Test func `who ends connects no more in a network that swallows everything`() throws {
+    @Test func `an ending relay stops connecting in a network that drops everything`() throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         func session(_ step: Duration) -> PostgresSession {
             let looks = Mutex(0)
@@ -100,7 +100,7 @@ struct OpeningTests {
     }
 
     /// In a network that swallows everything each attempt takes seconds, and many may wait.
-    @Test func `who waits to read while nobody can connect is told with the first`() async throws {
+    @Test func `waiting readers fail together with the first failed connection`() async throws {
         let readings = 20
         let all = try #require(PostgresWake())
         let counts = Mutex((asked: 0, looks: 0))
@@ -145,7 +145,7 @@ struct OpeningTests {
     }
 
     /// A takeover's commit gets no answer, for example, if the synchronous standby is away.
-    @Test func `a server that answers nothing was reached`() throws {
+    @Test func `a server without an answer is not reported as unreachable`() throws {
         let connection = try TestPlace().session().connect()
         let unanswered = #expect(throws: PostgresError.self) {
             try connection.query("SELECT pg_sleep(60)", within: .milliseconds(10))
@@ -156,14 +156,14 @@ struct OpeningTests {
         #expect(!reason.contains("cannot be reached"))
     }
 
-    @Test func `a server that may lose what is acknowledged is refused`() throws {
+    @Test func `a server that may lose acknowledged commits is refused`() throws {
         let server = try PostgresServer.shared()
         let place = try PostgresPlace(url: server.url())
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
         #expect(try #require(Self.reason(session)).contains("fsync is off"))
     }
 
-    @Test func `a server that only reads is refused`() throws {
+    @Test func `a read-only server is refused`() throws {
         let place = try TestPlace()
         let name = "d\(place.schema)"
         try place.server.sql("CREATE DATABASE \(name)")
@@ -172,7 +172,7 @@ struct OpeningTests {
         #expect(reason.contains("the server is read-only"))
     }
 
-    @Test func `a database of another encoding is refused`() throws {
+    @Test func `a database with another encoding is refused`() throws {
         let place = try TestPlace()
         let name = "d\(place.schema)"
         try place.server.sql(
@@ -182,7 +182,7 @@ struct OpeningTests {
         #expect(reason.contains("UTF8 is needed"))
     }
 
-    @Test func `a role without rights is told which it lacks`() throws {
+    @Test func `a role without rights learns which one it lacks`() throws {
         let place = try TestPlace()
         let role = "r\(place.schema)"
         try place.server.sql("CREATE ROLE \(role) LOGIN")
@@ -207,7 +207,7 @@ struct OpeningTests {
         #expect(told.contains("the role lacks a privilege"), "\(told)")
     }
 
-    @Test func `a server with no connection left says so`() throws {
+    @Test func `a server without a free connection says so`() throws {
         let place = try TestPlace()
         let role = "r\(place.schema)"
         try place.server.sql("CREATE ROLE \(role) LOGIN CONNECTION LIMIT 1")
@@ -225,7 +225,7 @@ struct OpeningTests {
         return role
     }
 
-    @Test func `a server with fewer connections than a relay needs says how many`() async throws {
+    @Test func `a server with too few connections says how many are needed`() async throws {
         let test = try TestPlace()
         let role = try Self.role(of: test, limit: 3)
         let place = try test.place(role: role)
@@ -252,7 +252,7 @@ struct OpeningTests {
         }
     }
 
-    @Test func `who gets no connection any more says so until there are some`() async throws {
+    @Test func `a store without a connection is not ready until it gets one`() async throws {
         let test = try TestPlace()
         let role = try Self.role(of: test, limit: 20)
         let store = try RelayStore.open(
@@ -280,7 +280,7 @@ struct OpeningTests {
     @Test(arguments: [
         ("ALL TABLES IN SCHEMA", "lacks a privilege"), ("SCHEMA", "cannot be found"),
     ])
-    func `a right that is taken is said, and the store goes on once it is back`(
+    func `a revoked right is reported, and the store continues when it is granted again`(
         what: String, told: String
     ) async throws {
         let test = try TestPlace()
@@ -312,7 +312,7 @@ struct OpeningTests {
     }
 
     /// A changed password has the same effect.
-    @Test func `who is not let in any more says so until it is`() async throws {
+    @Test func `a role that is locked out is reported until it is let in`() async throws {
         let test = try TestPlace()
         let role = try Self.role(of: test, limit: 20)
         let store = try RelayStore.open(
@@ -336,7 +336,7 @@ struct OpeningTests {
         ("postgresql://h/d", "Belfry"), ("postgresql://h/d", "pg_x"), ("postgresql://h/d", "a b"),
         ("postgresql://h/d", ""), ("postgresql://h/d", String(repeating: "x", count: 64)),
     ])
-    func `what cannot be used is refused without being repeated`(url: String, schema: String) {
+    func `an unusable URL is refused without being repeated`(url: String, schema: String) {
         let refusal = #expect(throws: StorageError.self) {
             try PostgresPlace(url: url, schema: schema)
         }
@@ -347,14 +347,14 @@ struct OpeningTests {
         "mysql://geheim@h/d", "mysql://geheim@h/d?sslmode=disable", "/var/lib/geheim.sqlite",
         "POSTGRESQL://geheim@h/d", "geheim", "",
     ])
-    func `what is no URL of PostgreSQL is told how one begins`(text: String) {
+    func `a text that is no URL of PostgreSQL is told how one begins`(text: String) {
         let refusal = #expect(throws: StorageError.self) { try PostgresPlace(url: text) }
         let sentence = refusal?.description ?? ""
         #expect(sentence.contains("begins with postgresql://"), "\(sentence)")
         #expect(!sentence.contains("geheim"))
     }
 
-    @Test func `what is meant for a server is told from a file`() {
+    @Test func `a database's address is distinguished from a file`() {
         for text in [
             "postgresql://h/d", "postgres://h/d", "mysql://h/d", "service=house",
             "host=/run dbname=relay", " user = belfry dbname=d", "password=geheim host=h",
@@ -366,7 +366,7 @@ struct OpeningTests {
         ] { #expect(!PostgresPlace.isMeant(by: text), "\(text)") }
     }
 
-    @Test func `a host that closes connections does not keep from the next`() throws {
+    @Test func `a host that closes connections does not hide the next host`() throws {
         let place = try TestPlace()
         let closing = try ClosingSocket()
         func session(_ hosts: String) throws -> PostgresSession {
@@ -383,7 +383,7 @@ struct OpeningTests {
     }
 
     /// libpq reports on each host, and each address of a host, in the order in which it tried them.
-    @Test func `what a server says comes before that another does not answer`() throws {
+    @Test func `a server's answer takes precedence over another host's silence`() throws {
         let folder = try TestPlace().server.folder
         let place = try PostgresPlace(
             url: "host=/nonexistent,\(folder) user=nobody_here dbname=postgres")
@@ -398,7 +398,7 @@ struct OpeningTests {
     }
 
     /// The server's certificate is verified, whether the URL or the environment names the server.
-    @Test func `a server that the environment names is elsewhere too`() throws {
+    @Test func `a server that the environment names does not count as local`() throws {
         let unnamed = try PostgresTarget("postgresql:///relay")
         #expect(unnamed.isLocal(beside: [:]))
         #expect(unnamed.isLocal(beside: ["host": "/run/postgresql"]))
@@ -415,7 +415,7 @@ struct OpeningTests {
         }
     }
 
-    @Test func `several hosts are named each with its port`() throws {
+    @Test func `each host of several is named with its port`() throws {
         let place = try PostgresPlace(url: "postgresql://u@a.example:5433,b.example/relay")
         #expect(place.description == "schema belfry of a.example:5433,b.example/relay")
         let same = try PostgresPlace(url: "host=a,b port=6000 dbname=relay")
@@ -424,14 +424,14 @@ struct OpeningTests {
         #expect(service.description == "schema belfry of service house")
     }
 
-    @Test func `a place is named without its user`() throws {
+    @Test func `the description of a place omits the user`() throws {
         let place = try PostgresPlace(
             url: "postgresql://someone@db.example.com:5433/relay", schema: "house")
         #expect(place.description == "schema house of db.example.com:5433/relay")
     }
 
     /// The version that began the move, and knows no newer schema, could not finish it otherwise.
-    @Test func `a start does not bring a part of a move up to date`() throws {
+    @Test func `a start does not migrate an incomplete move`() throws {
         let test = try TestPlace()
         let place = try test.place()
         let connection = try test.session().connect()

@@ -70,7 +70,8 @@ struct OutageTests {
         }
     }
 
-    @Test func `while a commit is in doubt others are turned away, and it is found in the end`()
+    @Test
+    func `while a commit is in doubt other requests are refused, and the commit is found later`()
         async throws
     {
         let home = try await Home()
@@ -116,7 +117,7 @@ struct OutageTests {
     /// The last step of the delivery worker may be the commit in doubt, and the store is closed
     /// after it.
     @Test(.timeLimit(.minutes(5)))
-    func `an end that was asked for does not wait for a commit in doubt without end`()
+    func `an end does not wait without limit for a commit in doubt`()
         async throws
     {
         let home = try await Home()
@@ -160,7 +161,7 @@ struct OutageTests {
         home.server.end()
     }
 
-    @Test func `a standby that is away keeps nobody from standing by, and no end`() async throws {
+    @Test func `a missing standby server blocks neither standing by nor an end`() async throws {
         let home = try await Home()
         try home.server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
         try home.server.sql("SELECT pg_reload_conf()")
@@ -185,7 +186,7 @@ struct OutageTests {
     }
 
     @Test(.timeLimit(.minutes(15)))
-    func `all that wait are told at once that the server is away`() async throws {
+    func `all waiting requests are told at once that the server is away`() async throws {
         let home = try await Home()
         try home.stop()
         // If each waited as long as the first, all of them together would take half an hour.

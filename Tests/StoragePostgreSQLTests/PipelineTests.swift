@@ -20,7 +20,7 @@ struct PipelineTests {
         return try PostgresPipeline(connection, patience: .seconds(15))
     }
 
-    @Test func `what nobody waits for costs no round trip`() throws {
+    @Test func `a statement without an awaited answer costs no round trip`() throws {
         let pipeline = try Self.pipeline()
         try pipeline.queue("BEGIN")
         for number in 1...100 {
@@ -41,7 +41,7 @@ struct PipelineTests {
 
     /// The body of a webhook is such a statement: its insertion returns a number.
     @Test(arguments: [(0, 2 << 20), ((1 << 20) - 600, 600)])
-    func `a statement that fills what goes together is answered`(queued: Int, asked: Int) throws {
+    func `a statement that fills the buffer is answered`(queued: Int, asked: Int) throws {
         let pipeline = try Self.pipeline()
         if queued > 0 {
             try pipeline.queue(
@@ -52,7 +52,7 @@ struct PipelineTests {
         #expect(pipeline.roundTrips == 1)
     }
 
-    @Test func `a statement is answered for each of many sets of values`() throws {
+    @Test func `a statement with many sets of values is answered for each`() throws {
         let pipeline = try Self.pipeline()
         try pipeline.queue("INSERT INTO thing (id) VALUES (7)")
         let numbers = (0..<200).map { Int64($0) }
@@ -75,7 +75,7 @@ struct PipelineTests {
         #expect(try pipeline.fetch("SELECT count(*) FROM thing")[0, 0] == .integer(1))
     }
 
-    @Test func `values come back as they were given`() throws {
+    @Test func `values come back unchanged`() throws {
         let pipeline = try Self.pipeline()
         try pipeline.queue(
             "INSERT INTO thing VALUES ($1, $2, $3, $4), ($5, $6, $7, $8)",
@@ -103,7 +103,7 @@ struct PipelineTests {
         ("-20000", .integer(-20_000)), ("9223372036854775807", .integer(.max)),
         ("1.5", .real(1.5)), ("-0.25", .real(-0.25)), ("100000000000000000000", .real(1e20)),
     ])
-    func `a numeric is a whole number where it is one`(text: String, value: PostgresValue) throws {
+    func `a whole numeric becomes an integer`(text: String, value: PostgresValue) throws {
         let pipeline = try Self.pipeline()
         #expect(try pipeline.fetch("SELECT \(text)::numeric")[0, 0] == value)
     }
@@ -114,7 +114,7 @@ struct PipelineTests {
         #expect(rows[0, 0] == .text("a\u{FFFD}b"))
     }
 
-    @Test func `an error of what was queued comes with the next answer, and undoes all`() throws {
+    @Test func `an error of a queued statement comes with the next answer and undoes all`() throws {
         let pipeline = try Self.pipeline()
         try pipeline.queue("INSERT INTO thing (id) VALUES ($1)", [.integer(1)])
         try pipeline.queue("INSERT INTO thing (id) VALUES ($1)", [.integer(1)])
@@ -127,7 +127,8 @@ struct PipelineTests {
         #expect(!pipeline.isBroken)
     }
 
-    @Test func `a transaction with an error is rolled back and the connection goes on`() throws {
+    @Test func `a transaction with an error is rolled back and the connection stays usable`() throws
+    {
         let pipeline = try Self.pipeline()
         try pipeline.queue("BEGIN")
         try pipeline.queue("INSERT INTO thing (id) VALUES ($1)", [.integer(1)])
@@ -138,7 +139,7 @@ struct PipelineTests {
         #expect(try pipeline.fetch("SELECT count(*) FROM thing")[0, 0] == .integer(0))
     }
 
-    @Test func `much that is queued goes in parts, and nobody waits for the other`() throws {
+    @Test func `a large queue is sent in parts without a deadlock`() throws {
         let pipeline = try Self.pipeline()
         let body = Data(repeating: 7, count: 100_000)
         try pipeline.queue("BEGIN")
@@ -152,7 +153,7 @@ struct PipelineTests {
         #expect((2...20).contains(pipeline.roundTrips))
     }
 
-    @Test func `what was sent is answered before what comes after it`() throws {
+    @Test func `sent statements are answered before later ones`() throws {
         let pipeline = try Self.pipeline()
         try pipeline.queue("INSERT INTO thing (id) VALUES (1)")
         try pipeline.send()
@@ -163,7 +164,7 @@ struct PipelineTests {
         #expect(try pipeline.fetch("SELECT 2")[0, 0] == .integer(2))
     }
 
-    @Test func `a connection that the server ended is broken`() throws {
+    @Test func `a connection that the server ended counts as broken`() throws {
         let pipeline = try Self.pipeline()
         let other = try Self.pipeline()
         _ = try other.fetch(

@@ -10,7 +10,7 @@ import Testing
 
 /// The age at which a connection discards its cached plans.
 struct PlanAgeTests {
-    @Test func `plans are made anew ever more seldom`() {
+    @Test func `plans are renewed less and less often`() {
         var age = PlanAge(at: .seconds(10))
         let moments = [10.5, 11, 12, 13, 16, 17, 100, 115, 116, 147, 148, 207, 208, 267, 268]
         let made = moments.filter { age.isOver(at: .seconds($0)) }
@@ -24,7 +24,7 @@ struct PlanAgeTests {
 struct PlanTests {
     /// A new store is such a table: an app saves its subscriptions before the server has analysed
     /// the table.
-    @Test func `what was planned while a table was empty is planned anew once it has rows`()
+    @Test func `a plan made for an empty table is renewed once the table has rows`()
         async throws
     {
         let test = try TestPlace()

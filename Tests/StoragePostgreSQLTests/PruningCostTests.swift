@@ -52,7 +52,7 @@ struct PruningCostTests {
         }
     }
 
-    @Test func `what is pruned is found without a look at all that there is`() async throws {
+    @Test func `rows to prune are found without reading all rows`() async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
         try Self.fill(test)
@@ -153,7 +153,7 @@ struct PruningCostTests {
     /// A dump of a large database holds a snapshot for hours.
     ///
     /// The rows that are deleted meanwhile stay in the tables and indexes until it ends.
-    @Test func `what was deleted behind a snapshot that is kept is not walked over`() async throws {
+    @Test func `rows deleted behind a held snapshot are not walked over`() async throws {
         let test = try TestPlace()
         // What a store knows of the log is what was there when it was opened.
         let first = try await test.storeWithContainer()
@@ -214,7 +214,7 @@ struct PruningCostTests {
         await store.close()
     }
 
-    @Test func `records are looked through in parts, each of them once`() async throws {
+    @Test func `records are scanned in parts, each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try test.server.sql(
@@ -260,7 +260,7 @@ struct PruningCostTests {
         await store.close()
     }
 
-    @Test func `marks that go together are noted in their zones once`() async throws {
+    @Test func `tombstones that are removed together update their zones once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -298,7 +298,7 @@ struct PruningCostTests {
     }
 
     /// A locked table of records does not keep the log from being pruned.
-    @Test func `the log is pruned although records cannot be looked through`() async throws {
+    @Test func `the log is pruned although the records are locked`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         _ = try await store.append(

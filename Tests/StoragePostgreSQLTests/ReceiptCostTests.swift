@@ -11,7 +11,7 @@ import Testing
 @Suite(
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct ReceiptCostTests {
-    @Test func `the receipts of one change are found without a look at the others`() async throws {
+    @Test func `the receipts of one change are found without reading others`() async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
         try test.server.sql(
@@ -48,7 +48,7 @@ struct ReceiptCostTests {
     ///
     /// A list of a container without recent deliveries passes a million receipts of other
     /// containers.
-    @Test func `whose the devices of receipts are is asked of many together`() async throws {
+    @Test func `the devices of many receipts are looked up together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try test.server.sql(
@@ -84,7 +84,7 @@ struct ReceiptCostTests {
     }
 
     /// A container whose subscriptions are all older than those of another container.
-    @Test func `a list of a container is found without a look at others' rows`() async throws {
+    @Test func `a list of one container is found without reading rows of others`() async throws {
         let test = try TestPlace()
         let store = try RelayStore.open(try test.place(), as: .forTests(), settings: .forTests)
         try test.server.sql(
@@ -141,7 +141,7 @@ struct ReceiptCostTests {
     }
 
     /// A list does not occupy a reader for as long as it takes to pass a long log.
-    @Test func `after some spans others have their turn, and then it goes on`() async throws {
+    @Test func `a long search lets others have a turn and then continues`() async throws {
         let test = try TestPlace()
         let store = try await Self.store(in: test, others: "200000, 8000000, 200000")
         let (page, goesOn) = try await store.read { db in
@@ -158,7 +158,8 @@ struct ReceiptCostTests {
     }
 
     /// If other containers fill the log, reading all of it would exceed the limit for a statement.
-    @Test func `changes of a container are looked for a span of the log at a time`() async throws {
+    @Test func `changes of a container are searched in one span of the log at a time`() async throws
+    {
         let test = try TestPlace()
         let store = try await Self.store(in: test, others: "4, 250000")
         let all = try await store.listedChanges(

@@ -21,7 +21,7 @@ struct RecordRoundTripTests {
         return edit
     }
 
-    @Test func `references that must lead somewhere are looked for together`() async throws {
+    @Test func `targets of validated references are looked up together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try await store.extendSchema(
@@ -59,7 +59,7 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
-    @Test func `zones that have nothing of a type are passed together`() async throws {
+    @Test func `zones without records of a type are skipped together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let own = RecordPlace(
@@ -102,7 +102,7 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
-    @Test func `what changed in many zones is asked for together`() async throws {
+    @Test func `changes in many zones are read together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let own = RecordPlace(
@@ -135,7 +135,7 @@ struct RecordRoundTripTests {
     }
 
     /// All other writers wait for an atomic request.
-    @Test func `what the operations of one request ask is asked together`() async throws {
+    @Test func `the operations of one request read together what they need`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try await store.extendSchema(
@@ -187,7 +187,7 @@ struct RecordRoundTripTests {
         await store.close()
     }
 
-    @Test func `where quotas are small each operation asks once for what there is`() async throws {
+    @Test func `with small quotas each operation reads the counts once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try await store.extendSchema(
@@ -217,7 +217,7 @@ struct RecordRoundTripTests {
     }
 
     /// Writing a row again walks over all versions of it that the transaction made before.
-    @Test func `many changes of records go in part by part, those of one the more so`()
+    @Test func `many changes of records are written in parts, and of one record in smaller ones`()
         async throws
     {
         let test = try TestPlace()

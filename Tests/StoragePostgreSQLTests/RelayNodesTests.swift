@@ -27,7 +27,7 @@ struct RelayNodesTests {
         return try RelayStore.open(place, as: claimant, settings: settings)
     }
 
-    @Test func `the owner and who stands by are listed, until they end`() async throws {
+    @Test func `the owner and the relays that stand by are listed until they end`() async throws {
         let test = try TestPlace()
         let place = try test.place()
         let (first, second) = (Self.claimant("first"), Self.claimant("second", "1.3.0"))
@@ -52,7 +52,7 @@ struct RelayNodesTests {
         #expect(try RelayStore.nodes(place).map(\.name) == ["second"])
     }
 
-    @Test func `a command that finds the store owned is no relay that stands by`() async throws {
+    @Test func `a command that finds the store owned is not listed as standing by`() async throws {
         let place = try TestPlace().place()
         let store = try Self.open(place, Self.claimant("owner"))
         let refusal = #expect(throws: StorageError.self) { try Self.open(place, .forTests()) }
@@ -61,7 +61,7 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    @Test func `who is silent is shown for a while, and then forgotten`() async throws {
+    @Test func `a silent relay is listed for a while and then forgotten`() async throws {
         let test = try TestPlace()
         let place = try test.place()
         let owner = Self.claimant("owner")
@@ -85,7 +85,7 @@ struct RelayNodesTests {
     }
 
     /// This happens if the server's clock was set back by an hour.
-    @Test func `what was written by a clock that was set back does not hold as long`() async throws
+    @Test func `times written by a clock that was set back since do not last as long`() async throws
     {
         let test = try TestPlace()
         let place = try test.place()
@@ -117,7 +117,7 @@ struct RelayNodesTests {
             try connection.query("SELECT count(*) FROM relayNode WHERE name = 'owner'") == [["0"]])
     }
 
-    @Test func `a lease that somebody deleted is made anew, and the former owner is none`()
+    @Test func `a deleted lease is created again, and the former owner loses the store`()
         async throws
     {
         let test = try TestPlace()
@@ -133,7 +133,7 @@ struct RelayNodesTests {
         #expect(await second.close() == nil)
     }
 
-    @Test func `who cannot renew its lease says so until it can`()
+    @Test func `an owner that cannot renew its lease says so until it can`()
         async throws
     {
         let test = try TestPlace()
@@ -152,7 +152,7 @@ struct RelayNodesTests {
 
     /// `VACUUM FULL` holds such a lock, possibly for an hour, on a table that the relay does not
     /// need meanwhile.
-    @Test func `a table that somebody keeps does not keep the lease from being renewed`()
+    @Test func `a table that another session locks does not block the lease`()
         async throws
     {
         let test = try TestPlace()
@@ -188,7 +188,7 @@ struct RelayNodesTests {
     /// The size of the store and the list of relays may be late.
     ///
     /// The lease must not be, because it runs out.
-    @Test func `a server that is slow is asked for nothing but the lease`() async throws {
+    @Test func `a slow server is only asked for the lease`() async throws {
         let test = try TestPlace()
         let place = try test.place()
         _ = try RelayStore.migrate(place)
@@ -221,7 +221,7 @@ struct RelayNodesTests {
         for await _ in ending {}
     }
 
-    @Test func `no more than are listed are kept`() async throws {
+    @Test func `the number of listed relays is bounded`() async throws {
         let test = try TestPlace()
         _ = try RelayStore.migrate(try test.place())
         let connection = try test.session().connect()
@@ -233,7 +233,7 @@ struct RelayNodesTests {
     }
 
     /// A relay that fails soon after each start, and is restarted each time, leaves many such rows.
-    @Test func `who is silent keeps no place from who is there`() throws {
+    @Test func `silent relays displace no live one`() throws {
         let test = try TestPlace()
         _ = try RelayStore.migrate(try test.place())
         let connection = try test.session().connect()
@@ -249,7 +249,7 @@ struct RelayNodesTests {
         #expect(nodes.map(\.name) == ["there"] && nodes.map(\.role) == [.standingBy])
     }
 
-    @Test func `who could not take the owner's place is told at once`() async throws {
+    @Test func `a relay that could not take the owner's place is refused at once`() async throws {
         let place = try TestPlace().place()
         let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))
         let other = try #require(SecretKey(text: String(repeating: "cd", count: 32)))
@@ -273,7 +273,7 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    @Test func `who cannot read the secrets keeps nobody waiting`() async throws {
+    @Test func `a relay that cannot read the secrets delays no other`() async throws {
         let place = try TestPlace().place()
         let key = try #require(SecretKey(text: String(repeating: "ab", count: 32)))
         let other = try #require(SecretKey(text: String(repeating: "cd", count: 32)))
@@ -291,7 +291,8 @@ struct RelayNodesTests {
     private static let settings = AgreedSettings(
         ["gateway": "here", "retention": "720"], required: ["gateway"])
 
-    @Test func `who has other settings is named by the owner and by who stands by`() async throws {
+    @Test func `the owner and a relay that stands by name relays with other settings`() async throws
+    {
         let test = try TestPlace()
         let place = try test.place()
         let (first, same) = (
@@ -324,7 +325,7 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    @Test func `who stood by and ends is not shown as silent`() async throws {
+    @Test func `a relay that stood by and ends is not listed as silent`() async throws {
         let place = try TestPlace().place()
         let store = try Self.open(place, Self.claimant("first"))
         let watch = try StoreWatch(place, as: Self.claimant("second"))
@@ -337,7 +338,8 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    @Test func `who would send elsewhere than the owner is refused`() async throws {
+    @Test func `a relay that would send to another gateway than the owner is refused`() async throws
+    {
         let place = try TestPlace().place()
         let store = try Self.open(place, Self.claimant("first", settings: Self.settings))
         let elsewhere = AgreedSettings(["gateway": "there"], required: ["gateway"])
@@ -363,7 +365,9 @@ struct RelayNodesTests {
     }
 
     /// During a rolling upgrade, an older version does so, which does not know of agreed settings.
-    @Test func `who does not say what it has set is no other`() async throws {
+    @Test func `a relay that does not publish its settings does not count as different`()
+        async throws
+    {
         let test = try TestPlace()
         let place = try test.place()
         let old = Self.claimant("old")
@@ -384,7 +388,7 @@ struct RelayNodesTests {
         await store.close()
     }
 
-    @Test func `a store that is not there has no relays`() throws {
+    @Test func `a missing store has no relays`() throws {
         let place = try TestPlace().place()
         #expect(throws: place.missing) { try RelayStore.nodes(place) }
     }

@@ -13,7 +13,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"))
 struct RetryCostTests {
     /// A gateway that asked for a short pause while changes came leaves so many retries.
-    @Test func `few of many retries are found without a look at the others`() throws {
+    @Test func `a few of many retries are found without reading the others`() throws {
         let place = try TestPlace()
         let session = try place.session()
         _ = try PostgresSchema(
@@ -54,7 +54,7 @@ struct RetryCostTests {
     /// Before a retry is sent, the relay checks several conditions for its delivery.
     ///
     /// Over a network, a query for each delivery would take as long as all of them together.
-    @Test func `what stands in the way of many retries is asked at once`() async throws {
+    @Test func `the conditions that block retries are looked up together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let deliveries = (UInt64(1)...200).map { Sample.owed($0) }
@@ -71,7 +71,7 @@ struct RetryCostTests {
 
     /// A step is like that if many pushes are held back overnight, or an app was deleted from many
     /// devices.
-    @Test func `what a step must know of throttles, holds and dead tokens is asked at once`()
+    @Test func `throttles, holds and dead tokens of a step are looked up together`()
         async throws
     {
         let test = try TestPlace()
@@ -124,7 +124,7 @@ struct RetryCostTests {
 
     /// A crowd's devices may have quiet hours; regression: the bound of each device was looked up
     /// separately.
-    @Test func `what a step holds back of many devices is bounded without a wait for each`()
+    @Test func `the bounds of held deliveries of many devices are enforced together`()
         async throws
     {
         let test = try TestPlace()
@@ -158,7 +158,7 @@ struct RetryCostTests {
     }
 
     /// A change that fires very many subscriptions of as many users has such a range.
-    @Test func `what a range names is asked for together, and so are its owners' devices`()
+    @Test func `the subscriptions of a range and their owners' devices are looked up together`()
         async throws
     {
         let test = try TestPlace()

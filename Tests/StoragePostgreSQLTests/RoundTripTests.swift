@@ -24,7 +24,7 @@ struct RoundTripTests {
             payload: Array("{}".utf8), at: Sample.moment(1))
     }
 
-    @Test func `the keys of a request are asked for at once, and each is remembered once`()
+    @Test func `the dedupe keys of a request are looked up together and remembered once each`()
         async throws
     {
         let test = try TestPlace()
@@ -63,7 +63,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    @Test func `the versions of a request are asked for at once, and each is noted`() async throws {
+    @Test func `the versions of a request are looked up together and noted`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
@@ -113,7 +113,7 @@ struct RoundTripTests {
     }
 
     @Test(arguments: [false, true])
-    func `versions are judged together as they are one by one`(isKept: Bool) async throws {
+    func `versions are judged together as they would be one by one`(isKept: Bool) async throws {
         let changes: [ChangeToAppend] = [
             Sample.unkeyed("a", version: 5), Sample.unkeyed("a", version: 4),
             // If the record is kept, a change without a version clears its version.
@@ -156,7 +156,7 @@ struct RoundTripTests {
         #expect(stale == (isKept ? [1, 4, 7] : [1, 3, 4, 7]))
     }
 
-    @Test func `records that are kept are written together, and their zone is made once`()
+    @Test func `kept records are written together, and their zone is created once`()
         async throws
     {
         let test = try TestPlace()
@@ -196,7 +196,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    @Test func `entries of inboxes are numbered and written together, each once`() async throws {
+    @Test func `inbox entries are numbered and written together, each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.readingLimits)
@@ -236,7 +236,7 @@ struct RoundTripTests {
         ]
     }
 
-    @Test func `changes of kept records are completed together as they are one by one`()
+    @Test func `changes of kept records are completed together as they would be one by one`()
         async throws
     {
         var bodies: [[String]] = []
@@ -265,7 +265,7 @@ struct RoundTripTests {
         #expect(bodies[1] == bodies[0] && bodies[2] == bodies[0])
     }
 
-    @Test func `the records that a request changes are asked for together`() async throws {
+    @Test func `the records that a request changes are read together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try await store.extendSchema(
@@ -303,7 +303,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    @Test func `notifications are marked as read together, and each once`() async throws {
+    @Test func `notifications are marked as read together, each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -346,7 +346,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    @Test func `digests are closed together, and each once`() async throws {
+    @Test func `digests are closed together, each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -384,7 +384,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    @Test func `dead letters are redriven together, and each once`() async throws {
+    @Test func `dead letters are redriven together, each once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -419,7 +419,7 @@ struct RoundTripTests {
         await store.close()
     }
 
-    @Test func `notifications of many users are dropped together`() async throws {
+    @Test func `notifications of many users are removed together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -461,7 +461,7 @@ struct RoundTripTests {
 
     /// Writing a row again walks over the versions that the transaction made before, and one
     /// deletion may delete a thousand records.
-    @Test func `what clients edit together is noted in its zone once`() async throws {
+    @Test func `records that a client edits together update their zone once`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let type: RecordType = Sample.identifier("Artwork")

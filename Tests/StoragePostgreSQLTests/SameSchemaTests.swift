@@ -80,7 +80,7 @@ struct SameSchemaTests {
         #expect(missing.map(\.description).sorted() == [])
     }
 
-    @Test func `every index of one engine is one of the other`() throws {
+    @Test func `both engines have the same indexes`() throws {
         let queue = try DatabaseQueue()
         let embedded = try queue.write { db in
             for migration in Migration.released { try db.execute(sql: migration.sql) }

@@ -22,7 +22,7 @@ struct SchemaTests {
         Migration(name: name, sql: "SELECT 1;", checksum: "0")
     }
 
-    @Test func `a schema is made once`() throws {
+    @Test func `a schema is created once`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
         let schema = try Self.schema(place)
@@ -34,7 +34,7 @@ struct SchemaTests {
         #expect(try schema.found(connection) == Migration.releasedOnPostgreSQL.count)
     }
 
-    @Test func `two processes at once make one schema`() async throws {
+    @Test func `two processes at once create one schema`() async throws {
         let place = try TestPlace()
         let applied = try await withThrowingTaskGroup(of: [String].self) { group in
             for _ in 0..<4 {
@@ -54,7 +54,7 @@ struct SchemaTests {
     }
 
     /// A suspended server behaves so: its machine still answers for it.
-    @Test func `a server that says nothing of another's steps is not waited for without end`()
+    @Test func `waiting for another's migration on a silent server has a limit`()
         async throws
     {
         let place = try TestPlace()
@@ -91,7 +91,7 @@ struct SchemaTests {
         #expect(try await refusal.contains("90"))
     }
 
-    @Test func `none is made unasked`() throws {
+    @Test func `a schema is not created unless that is requested`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
         let missing = try place.place().missing
@@ -122,7 +122,7 @@ struct SchemaTests {
         return role
     }
 
-    @Test func `a role that may not change the schema is told who brings it up to date`() throws {
+    @Test func `a role that may not change the schema learns who can migrate it`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
         let count = Migration.releasedOnPostgreSQL.count
@@ -139,7 +139,7 @@ struct SchemaTests {
     }
 
     /// A newer version may add a table after the role got its rights to the tables that there were.
-    @Test func `a role that was not given a table is refused at the start`() async throws {
+    @Test func `a role without rights to a table is refused at the start`() async throws {
         let place = try TestPlace()
         _ = try RelayStore.migrate(try place.place())
         let role = try Self.user(of: place)
@@ -158,7 +158,7 @@ struct SchemaTests {
         await store.close()
     }
 
-    @Test func `a step that was changed after its release is found out`() throws {
+    @Test func `a released migration that was changed is noticed`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
         _ = try Self.schema(place).apply(connection, makesSchema: true)
@@ -180,7 +180,7 @@ struct SchemaTests {
         #expect(refusal?.description.contains("name another schema") == true)
     }
 
-    @Test func `a step that fails leaves nothing behind`() throws {
+    @Test func `a failing migration leaves nothing behind`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()
         let broken =

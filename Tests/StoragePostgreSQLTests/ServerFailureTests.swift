@@ -15,7 +15,7 @@ struct VerdictTests {
         ("72000", .failing), ("XX001", .damaged), ("42703", .barred), ("42P10", .barred),
         ("53100", .noRoom), ("57014", .busy), ("23505", .refused), ("54000", .refused),
     ])
-    func `a failure is told by its code`(state: String, verdict: PostgresError.Verdict) {
+    func `a failure is classified by its code`(state: String, verdict: PostgresError.Verdict) {
         #expect(PostgresError(state: state, message: "").verdict == verdict)
     }
 
@@ -25,7 +25,7 @@ struct VerdictTests {
     /// If they did not, a step that cannot be written would end the relay, and each relay that
     /// follows.
     @Test(arguments: ["53000", "58030", "25P04", "57P04", "XX000"])
-    func `what the server fails at itself passes`(state: String) throws {
+    func `failures of the server itself count as temporary`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let error = PostgresError(state: state, message: "could not open file")
         let told = try #require(error.storageError(of: place) as? StorageError)
@@ -37,7 +37,7 @@ struct VerdictTests {
     ///
     /// Until that is corrected, the step waits, and the relay says why.
     @Test(arguments: ["42703", "42704", "42804", "42883", "42P10"])
-    func `tables that are not as they should be pass, and are told of`(state: String) throws {
+    func `wrong tables count as temporary and are reported`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let error = PostgresError(state: state, message: "it does not exist")
         let told = try #require(error.storageError(of: place) as? StorageError)
@@ -49,7 +49,7 @@ struct VerdictTests {
 
     /// A relay that stands by says in its log and its `/readyz` what is wrong, as the owner does.
     @Test(arguments: ["42P01", "3F000", "42703"])
-    func `tables that are gone are told to whoever comes, too`(state: String) throws {
+    func `missing tables are also reported to a relay that stands by`(state: String) throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let error = PostgresError(state: state, message: "it does not exist").opening(place)
         #expect("\(error)".contains("it does not exist (\(state))"))
@@ -59,7 +59,7 @@ struct VerdictTests {
         #expect(!obstacle.contains("it does not exist"))
     }
 
-    @Test func `a server without TLS is told what it lacks`() throws {
+    @Test func `a server without TLS is reported as such`() throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let error = PostgresError(
             state: "", message: "server does not support SSL, but SSL was required")
@@ -69,13 +69,13 @@ struct VerdictTests {
     }
 
     /// A relay that ends because of such an error reports it in these words.
-    @Test func `what a server refused is said in its words`() {
+    @Test func `a refusal is described in the server's words`() {
         let error = PostgresError(state: "23505", message: "duplicate key value")
         #expect("\(error)" == "duplicate key value (23505)")
         #expect("\(PostgresError(state: "", message: "lost"))" == "lost")
     }
 
-    @Test func `what each request needs is no fault of one`() {
+    @Test func `a failure that every request would meet is no fault of one request`() {
         #expect(throws: StorageError.unavailable("no transactions any more (54000)")) {
             try PostgresError.concerningAll { () throws -> Void in
                 throw PostgresError(state: "54000", message: "no transactions any more")
@@ -100,7 +100,7 @@ struct ServerFailureTests {
         ).first
     }
 
-    @Test func `a shard that cannot be locked turns requests away until it can be`() async throws {
+    @Test func `a shard that cannot be locked refuses requests until it can be`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let table = "ALTER TABLE \(test.schema).shard RENAME COLUMN shard"
@@ -118,7 +118,8 @@ struct ServerFailureTests {
     }
 
     /// A step that meets this error must not end the relay.
-    @Test func `a column that is gone turns away what needs it until it is there`() async throws {
+    @Test func `a missing column refuses the requests that need it until it is back`() async throws
+    {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let table = "ALTER TABLE \(test.schema).progress RENAME COLUMN"
@@ -135,7 +136,7 @@ struct ServerFailureTests {
     }
 
     /// Queued statements are sent with the commit, which the server then does not execute.
-    @Test func `where what is queued fails nothing is committed, and the connection is good`()
+    @Test func `if a queued statement fails nothing is committed and the connection stays usable`()
         throws
     {
         let test = try TestPlace()

@@ -36,7 +36,7 @@ struct ServerReadersTests {
         }
     }
 
-    @Test func `what takes long keeps nobody waiting beside another connection`() async throws {
+    @Test func `a long reading does not delay others beside another connection`() async throws {
         let readers = try ServerReaders(try TestPlace().session(), count: 2)
         defer { readers.end() }
         let (long, other) = (try Gate(), try Gate())
@@ -56,7 +56,7 @@ struct ServerReadersTests {
         #expect(readers.waiting == 0)
     }
 
-    @Test func `who asks after the end is refused, and who asked before is answered`()
+    @Test func `a reading after the end is refused, and earlier ones are answered`()
         async throws
     {
         let readers = try ServerReaders(try TestPlace().session(), count: 1)
@@ -72,7 +72,9 @@ struct ServerReadersTests {
         #expect(try await second.value == 2)
     }
 
-    @Test func `who is cancelled waits no longer, and the others keep their places`() async throws {
+    @Test func `a cancelled reading leaves the line, and the others keep their places`()
+        async throws
+    {
         let readers = try ServerReaders(try TestPlace().session(), count: 1)
         defer { readers.end() }
         let gate = try Gate()

@@ -33,7 +33,7 @@ struct ShardWatchTests {
         try await store.save(settings, at: Timestamp(seconds: 1))
     }
 
-    @Test func `owners and containers are seen, and what is no shard is a state of its own`()
+    @Test func `owners and containers of shards are seen, and schemas that are no shards`()
         async throws
     {
         let (test, other, foreign) = (try TestPlace(), try TestPlace(), try TestPlace())
@@ -79,7 +79,7 @@ struct ShardWatchTests {
         #expect(try await watch.look()[0].state == .unowned)
     }
 
-    @Test func `a shard whose name is a word of SQL is seen as others are`() async throws {
+    @Test func `a shard whose name is an SQL keyword is seen like others`() async throws {
         let test = try TestPlace()
         let schemas = ["null", "default", test.schema]
         for schema in schemas {
@@ -89,7 +89,7 @@ struct ShardWatchTests {
         #expect(try await watch.look().map(\.state) == [.unowned, .unowned, .unowned])
     }
 
-    @Test func `many containers are seen at once, and one shard that is locked hides no other`()
+    @Test func `many containers are seen at once, and a locked shard hides no other`()
         async throws
     {
         let (test, other) = (try TestPlace(), try TestPlace())
@@ -123,7 +123,9 @@ struct ShardWatchTests {
         #expect(seen[0].containers.count == 2500)
     }
 
-    @Test func `one at a time makes a container, and only where none is`() async throws {
+    @Test func `containers are created one at a time, and only where they do not exist`()
+        async throws
+    {
         let (test, other) = (try TestPlace(), try TestPlace())
         let schemas = [test.schema, other.schema, "none"]
         let store = try RelayStore.open(
@@ -158,7 +160,7 @@ struct ShardWatchTests {
         await store.close()
     }
 
-    @Test func `a store that was moved away is seen to be`() async throws {
+    @Test func `a store that was moved away is recognised`() async throws {
         let (test, other) = (try TestPlace(), try TestPlace())
         for place in [test, other] { _ = try RelayStore.migrate(try place.place()) }
         _ = try test.server.sql(
@@ -177,7 +179,8 @@ struct ShardWatchTests {
         #expect(try await later.look().map(\.isMovedAway) == [false, false])
     }
 
-    @Test func `a database that is away makes no container, and is not broken`() async throws {
+    @Test func `creating a container fails as unavailable while the database is away`() async throws
+    {
         let place = try PostgresPlace(url: "postgresql://postgres@127.0.0.1:1/none")
         let claim = ContainerClaim(place, as: Self.claimant("one"), schemas: ["a", "b"])
         do {
@@ -188,7 +191,7 @@ struct ShardWatchTests {
         }
     }
 
-    @Test func `those who make containers at once keep few connections`() async throws {
+    @Test func `simultaneous creations of containers use few connections`() async throws {
         let test = try TestPlace()
         // The lock is one for each database, and no other test uses this database.
         let name = try test.server.database()
@@ -216,7 +219,7 @@ struct ShardWatchTests {
     }
 
     /// A suspended process may wake up when another one has created the container.
-    @Test func `who hangs while it makes a container loses its turn`() async throws {
+    @Test func `a process that hangs while it creates a container loses its turn`() async throws {
         let (test, other) = (try TestPlace(), try TestPlace())
         let schemas = [test.schema, other.schema]
         let store = try RelayStore.open(

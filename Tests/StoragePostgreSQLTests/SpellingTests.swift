@@ -28,7 +28,7 @@ import Testing
         ("SELECT 'unfinished", "SELECT 'unfinished"),
         ("", ""),
     ])
-    func `a statement is respelled word by word`(sql: String, wanted: String) {
+    func `a statement is translated word by word`(sql: String, wanted: String) {
         #expect(PostgresSpelling(sql).text == wanted)
     }
 }

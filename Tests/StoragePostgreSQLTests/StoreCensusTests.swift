@@ -30,7 +30,7 @@ struct StoreCensusTests {
             try place.place(), as: claimant, settings: .forTests, census: census)
     }
 
-    @Test func `relays of all stores are seen, with their machines and what they have`()
+    @Test func `relays of all stores are seen with their machines and their states`()
         async throws
     {
         let places = try Self.places()
@@ -94,7 +94,7 @@ struct StoreCensusTests {
         await stores[0].close()
     }
 
-    @Test func `an older relay, and one that moves nothing, are named`() throws {
+    @Test func `an older relay and one that takes no part in the spread are named`() throws {
         let places = try Self.places()
         let schemas = places.map(\.schema)
         _ = try RelayStore.migrate(try places[0].place())
@@ -118,7 +118,7 @@ struct StoreCensusTests {
         #expect(older.hindrance?.hasPrefix("old of schema \(schemas[0]) does not say") == true)
     }
 
-    @Test func `a store that is being moved keeps the others from nothing`() throws {
+    @Test func `a store that is being moved does not hinder the others`() throws {
         let places = try Self.places()
         for place in places { _ = try RelayStore.migrate(try place.place()) }
         let connection = try places[0].session().connect()
@@ -129,7 +129,7 @@ struct StoreCensusTests {
         #expect(view.relays == [] && view.hindrance == nil)
     }
 
-    @Test func `a store of another version, or one that is locked, is no sight`() throws {
+    @Test func `a store that cannot be read gives no view`() throws {
         let places = try Self.places()
         let schemas = places.map(\.schema)
         for place in places { _ = try RelayStore.migrate(try place.place()) }

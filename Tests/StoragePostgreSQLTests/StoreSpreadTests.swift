@@ -71,7 +71,7 @@ import Testing
 
     private static let count = 300
 
-    @Test(arguments: Seeds.all) func `stores are spread evenly where every machine can have each`(
+    @Test(arguments: Seeds.all) func `stores are spread evenly if every machine can own each`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -92,7 +92,8 @@ import Testing
         }
     }
 
-    @Test(arguments: Seeds.all) func `who can have a store has one, and nobody more than must be`(
+    @Test(arguments: Seeds.all)
+    func `every ownable store has a machine, and no machine has more than necessary`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -108,7 +109,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Seeds.all) func `one hand-over after the other comes to where nothing moves`(
+    @Test(arguments: Seeds.all) func `hand-overs one after the other reach a stable state`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -127,7 +128,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Seeds.all) func `a machine that goes moves its own stores, and no others`(
+    @Test(arguments: Seeds.all) func `only the stores of a machine that goes are moved`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -149,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `it does not matter in which order anything is said`() {
+    @Test func `the result does not depend on the order of the input`() {
         var generator = SeededGenerator(seed: 13)
         for _ in 0..<Self.count {
             let world = World(&generator, relays: 70)
@@ -165,7 +166,7 @@ import Testing
 
     /// The random numbers that choose machines for stores are the same in every version, so that
     /// relays of two versions agree.
-    @Test func `stores that nobody owns go to the same machines in every version`() {
+    @Test func `stores without an owner go to the same machines in every version`() {
         let machines: Set = ["a", "b", "c"]
         let able = Dictionary(uniqueKeysWithValues: (1...6).map { ("s\($0)", machines) })
         #expect(

@@ -17,7 +17,7 @@ struct SubscriptionRoundTripTests {
         Sample.subscription("s\(number)", artist: artist, of: owner)
     }
 
-    @Test func `what the operations of one request ask is asked together`() async throws {
+    @Test func `the operations of one request read together what they need`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.transaction()
@@ -46,7 +46,7 @@ struct SubscriptionRoundTripTests {
         await store.close()
     }
 
-    @Test func `those that are looked up are asked for together`() async throws {
+    @Test func `looked-up subscriptions are read together`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let many = (1...200).map { Self.subscription($0, "a\($0)") }
@@ -65,7 +65,7 @@ struct SubscriptionRoundTripTests {
         await store.close()
     }
 
-    @Test func `operations of one request hear of those before them`() async throws {
+    @Test func `operations of one request see the effects of earlier ones`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         _ = try await store.edit(

@@ -29,7 +29,7 @@ struct UnkeptTests {
         WHERE holder <> '' GROUP BY container, holder;
         """
 
-    @Test func `many records that are kept no more are forgotten, and counted`() async throws {
+    @Test func `many records of an unkept type are deleted and counted`() async throws {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         try await store.extendSchema(of: Sample.container, with: [Self.type])
