@@ -15,7 +15,9 @@ struct AuthorTests {
 
     /// If either the message or the change is in a subtransaction, PostgreSQL may send the message
     /// after the change that follows it.
-    @Test func `who makes a change is known, whichever subtransaction says so`() async throws {
+    @Test func `the author of a change is known in whichever subtransaction it is announced`()
+        async throws
+    {
         let server = try PostgresServer.shared()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 0)")

@@ -12,7 +12,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct BacklogTests {
-    @Test func `while the relay is away, what waits lies in the server and not in memory`() throws {
+    @Test func `while the relay is away waiting rows are on the server and not in memory`() throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
         let memory = FollowMemory(
@@ -46,7 +46,7 @@ struct BacklogTests {
         #expect(isSent == "f")
     }
 
-    @Test func `large rows behind small ones do not come together in a snapshot`() async throws {
+    @Test func `large rows after small ones are not held together in a snapshot`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """
@@ -68,7 +68,7 @@ struct BacklogTests {
         #expect(sizes.allSatisfy { $0 <= RowBuffer.maximumBytes + 100_000 }, "\(sizes)")
     }
 
-    @Test func `what the server keeps while its rows are read is warned of`() async throws {
+    @Test func `a log that the server retains during a snapshot is warned about`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
@@ -89,7 +89,7 @@ struct BacklogTests {
         }
     }
 
-    @Test func `values that a snapshot leaves out are counted, and stay so`() async throws {
+    @Test func `values left out of a snapshot are counted permanently`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """

@@ -70,7 +70,7 @@ struct ConnectTimeTests {
     }
 
     @Test(arguments: SilentServer.Phase.allCases.map(\.rawValue))
-    func `who falls silent is given up, and the next host is asked`(phase: String) throws {
+    func `a silent server is given up, and the next host is tried`(phase: String) throws {
         let phase = try #require(SilentServer.Phase(rawValue: phase))
         let silent = try SilentServer(after: phase)
         let start = ContinuousClock.now
@@ -92,7 +92,7 @@ struct ConnectTimeTests {
         #expect(start.duration(to: .now) < .seconds(60))
     }
 
-    @Test func `there is no connecting without an end`() {
+    @Test func `connecting always has a time limit`() {
         let said = [nil, "3", " 7 ", "0", "-1", "3600"]
         #expect(said.map(PostgresConnection.timeout) == ["5", "3", "7", "60", "60", "60"])
     }

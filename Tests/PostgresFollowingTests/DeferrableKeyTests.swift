@@ -32,7 +32,7 @@ struct DeferrableKeyTests {
     }
 
     @Test(arguments: [false, true])
-    func `a row that leaves a name says who has come to it in the transaction`(
+    func `a row that leaves a key reports which row took it in the same transaction`(
         outbox: Bool
     ) async throws {
         let rows = try await Self.rows(
@@ -52,7 +52,7 @@ struct DeferrableKeyTests {
     }
 
     @Test(arguments: [false, true])
-    func `rows that change their keys by another one are told as before`(
+    func `rows that exchange keys through a third one are sent unchanged`(
         outbox: Bool
     ) async throws {
         let rows = try await Self.rows(
@@ -68,7 +68,7 @@ struct DeferrableKeyTests {
 
     /// The rows of the last part must take into account which keys the rows of the first parts
     /// took.
-    @Test func `a follower that begins anew within a transaction knows who has come to a name`()
+    @Test func `a follower restarted within a transaction knows which row took a key`()
         async throws
     {
         let server = try PostgresServer.plain()

@@ -43,7 +43,7 @@ struct FailoverTests {
 
     /// The log of the promoted server reuses the places of the lost changes.
     @Test(arguments: [false, true])
-    func `what is changed after lost changes is newer than these`(outbox: Bool) async throws {
+    func `changes after lost changes have higher versions`(outbox: Bool) async throws {
         let (first, second) = try Self.pair()
         defer { second.end() }
         let followed = Followed()
@@ -77,7 +77,7 @@ struct FailoverTests {
         #expect(Set(rows.map(\.position)).count == 2002)
     }
 
-    @Test func `a slot that somebody else moved on is not taken for one's own`() async throws {
+    @Test func `a slot that another program advanced is noticed`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         var settings = try server.settings(name)
@@ -111,7 +111,7 @@ struct FailoverTests {
         try server.sql("SELECT pg_current_wal_lsn()")
     }
 
-    @Test func `a server that was put back to a copy is not followed as if nothing had been`()
+    @Test func `a server restored to a copy is noticed`()
         async throws
     {
         let first = try PostgresServer(["wal_level=logical"])
@@ -145,7 +145,7 @@ struct FailoverTests {
     }
 
     @Test(arguments: [false, true])
-    func `who is named in a way that names nobody is said`(outbox: Bool) async throws {
+    func `an announcement without a valid author is reported`(outbox: Bool) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let followed = Followed()
@@ -171,7 +171,7 @@ struct FailoverTests {
         #expect(follower.status.namedNobody?.contains("(2 so far)") == true)
     }
 
-    @Test func `a slot that is made outlasts a failover, and one that does not is told of`()
+    @Test func `a new slot survives a failover, and one that does not is reported`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -204,7 +204,7 @@ struct FailoverTests {
     }
 
     /// The standby keeps a copy of the slot, set up as docs/postgresql.md describes.
-    @Test func `after a failover a standby's copy of the slot is followed from where it was`()
+    @Test func `after a failover the standby's copy of the slot is followed on`()
         async throws
     {
         guard try Self.knowsFailoverSlots(try PostgresServer.shared()) else { return }
@@ -252,7 +252,7 @@ struct FailoverTests {
     }
 
     /// PostgreSQL 17 and later wait so for a slot that standbys copy.
-    @Test func `a server that waits for a standby that is away is said`() async throws {
+    @Test func `a server that waits for a missing standby is reported`() async throws {
         let other = try PostgresServer.shared()
         guard (Int(try other.sql("SHOW server_version_num")) ?? 0) >= 170_000 else { return }
         let server = try PostgresServer(["wal_level=logical", "synchronized_standby_slots=away"])

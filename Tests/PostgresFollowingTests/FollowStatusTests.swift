@@ -4,7 +4,7 @@ import Testing
 
 /// The status that a follower reports.
 @Suite struct FollowStatusTests {
-    @Test func `what the server refuses hides nothing else`() {
+    @Test func `a refusal of the server hides no other problem`() {
         var status = FollowStatus(since: Timestamp(seconds: 0))
         status.state = .following
         #expect(status.word == "following")
@@ -18,7 +18,7 @@ import Testing
         #expect(status.sentence.hasPrefix("Rows fired nothing"))
     }
 
-    @Test func `rows that were too long are told of, and the last one is named`() {
+    @Test func `rows that were too long are counted, and the last one is named`() {
         var status = FollowStatus(since: Timestamp(seconds: 0))
         status.state = .following
         status.rowsTooLong = 2

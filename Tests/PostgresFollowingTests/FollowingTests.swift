@@ -9,7 +9,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct FollowingTests {
-    @Test func `rows as they are come first, then each transaction, whole and in order`()
+    @Test func `a snapshot comes first, then each transaction completely and in order`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -39,8 +39,7 @@ struct FollowingTests {
         #expect(seen.requests.contains { $0.map(\.operation) == [.update, .delete] })
     }
 
-    @Test func `what keeps a row's name, what was not read, and who did it are told`() async throws
-    {
+    @Test func `updates with unread values, moved keys and authors are sent`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """
@@ -80,7 +79,7 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `values are what their types say, in a snapshot and after it`() async throws {
+    @Test func `values have their declared types in the snapshot and in changes`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """
@@ -113,7 +112,7 @@ struct FollowingTests {
         #expect(rows.map(line) == [expected(1) + " snapshot", expected(2)])
     }
 
-    @Test func `an array of any type that PostgreSQL brings is a list`() throws {
+    @Test func `an array of any built-in type becomes a list`() throws {
         let server = try PostgresServer.shared()
         let arrays = try server.sql(
             """
@@ -129,7 +128,7 @@ struct FollowingTests {
         #expect(others == [])
     }
 
-    @Test func `a table that changes its columns is read as it was at each row`() async throws {
+    @Test func `a row is read with the columns that its table had at the time`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v int)")
         let rows = try await Followed().follow(try server.settings(name)) { followed in
@@ -151,7 +150,8 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `a transaction too large for a request comes in parts, each row once`() async throws
+    @Test func `a transaction too large for one request comes in parts, each row once`()
+        async throws
     {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, v text)")
@@ -167,7 +167,7 @@ struct FollowingTests {
         #expect(seen.words.contains("relayUnreachable"))
     }
 
-    @Test func `a relay that is away for long costs no connection, and what is kept is watched`()
+    @Test func `a relay that is away for long costs no connection, and the log is watched`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -191,7 +191,7 @@ struct FollowingTests {
         #expect(Set(followed.seen.rows.map(\.position)).count == 4000)
     }
 
-    @Test func `what is confirmed does not come again, and what does has the same position`()
+    @Test func `confirmed rows do not come again, and repeated ones keep their positions`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -225,7 +225,7 @@ struct FollowingTests {
         #expect(positions.values.allSatisfy { $0 == 1 })
     }
 
-    @Test func `what was taken before an orderly end is confirmed by it`() async throws {
+    @Test func `rows taken before an orderly end are confirmed by it`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let followed = Followed()
@@ -245,7 +245,7 @@ struct FollowingTests {
                 + "WHERE slot_name = '\(name)'")
     }
 
-    @Test func `a connection that breaks is made anew, and no row comes twice`() async throws {
+    @Test func `a broken connection is renewed, and no row comes twice`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let seen = try await Followed().follow(try server.settings(name)) { followed in
@@ -266,7 +266,7 @@ struct FollowingTests {
         #expect(seen.words.contains("unreachable"))
     }
 
-    @Test func `a partitioned table is told as one, and a key that was logged as a key`()
+    @Test func `a partitioned table is followed as one table with its logged keys`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -292,7 +292,7 @@ struct FollowingTests {
     }
 
     @Test(arguments: ["DEFAULT", "FULL"])
-    func `of a partition that another index identifies its columns are known, and no others`(
+    func `a partition with another identity index only sends that index's columns`(
         whole: String
     ) async throws {
         let server = try PostgresServer.shared()
@@ -318,7 +318,7 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `a value that is too large is left out of a row where it did not change too`()
+    @Test func `a value that is too large is left out of later updates too`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -344,7 +344,7 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `a row that only a replica identity names has one name, as it is and as it changes`()
+    @Test func `a row identified by a replica identity keeps one key for all changes`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -366,7 +366,7 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `a text whose marks have no end is left out, and the rows beside it are told`()
+    @Test func `a text with endless combining marks is left out, and its neighbours are sent`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -388,7 +388,7 @@ struct FollowingTests {
     }
 
     /// The relay could not read a request that is nested too deeply.
-    @Test func `JSON that is too deep to be posted is a text`() async throws {
+    @Test func `JSON that is nested too deeply is sent as a text`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY, j jsonb, js json[])")
         let rows = try await Followed().follow(try server.settings(name)) { followed in
@@ -422,7 +422,7 @@ struct FollowingTests {
         }
     }
 
-    @Test func `rows are named by the key that their table had, whatever became of it since`()
+    @Test func `rows are identified by the key that their table had at the time`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -461,7 +461,7 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `rows are named in the order of their key though its columns were renamed since`()
+    @Test func `rows are identified in the order of their key even after a renaming`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -494,7 +494,7 @@ struct FollowingTests {
             ])
     }
 
-    @Test func `another index as replica identity names the rows from then on`() async throws {
+    @Test func `a new index as replica identity identifies rows from then on`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """
@@ -524,7 +524,7 @@ struct FollowingTests {
             "(id int NOT NULL, v text); CREATE UNIQUE INDEX i ON t (id) INCLUDE (v); "
                 + "ALTER TABLE t REPLICA IDENTITY USING INDEX i",
         ])
-    func `what the index of a key only includes is no part of a name`(
+    func `included columns of a key's index are no part of the key`(
         outbox: Bool, table: String
     ) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
@@ -539,7 +539,7 @@ struct FollowingTests {
         #expect(rows.map(\.key) == [["id"], ["id"], ["id"]])
     }
 
-    @Test func `only what a publication says is followed`() async throws {
+    @Test func `only what a publication contains is followed`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """

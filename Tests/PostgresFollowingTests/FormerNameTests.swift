@@ -25,7 +25,7 @@ import Testing
         (["z"], ["z", "v", "n"], ["a", "v", "w"], ["a"]),
         (["b"], ["b", "c", "d"], ["a", "b", "c"], ["b"]),
     ])
-    func `a column that was renamed stands where it stood`(
+    func `the former name of a renamed column is found by its place`(
         key: [String], now: [String], then: [String], former: [String]
     ) {
         #expect(Self.former(key, now, then: then) == former)
@@ -36,7 +36,7 @@ import Testing
         (["d"], ["b", "c", "d"], ["a", "b", "c"]), (["z"], ["z", "v"], ["a", "b", "v"]),
         (["a"], ["b", "a"], ["a", "b"]),
     ])
-    func `what nobody can know is not guessed`(key: [String], now: [String], then: [String]) {
+    func `an uncertain former name is not guessed`(key: [String], now: [String], then: [String]) {
         #expect(Self.former(key, now, then: then) == nil)
     }
 }

@@ -22,7 +22,7 @@ struct GeneratedColumnTests {
         """
 
     @Test(arguments: [false, true])
-    func `rows with stored columns can be changed once they are followed, and are told alike`(
+    func `followed rows with stored generated columns can be changed`(
         isPrepared: Bool
     ) async throws {
         // The SQL creates a role, which all databases of a server share, so it gets a server of its
@@ -51,7 +51,7 @@ struct GeneratedColumnTests {
             ])
     }
 
-    @Test func `a row is named by a key that was renamed since beside a stored column`()
+    @Test func `a row is identified by a renamed key beside a stored generated column`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -74,7 +74,7 @@ struct GeneratedColumnTests {
         "ALTER TABLE t ADD PRIMARY KEY (a, g)",
         "CREATE UNIQUE INDEX i ON t (a, g); ALTER TABLE t REPLICA IDENTITY USING INDEX i",
     ])
-    func `what is left of a key whose stored column is not told names no row`(
+    func `a key whose stored generated column is not sent identifies no row`(
         key: String
     ) async throws {
         let server = try PostgresServer.shared()
@@ -93,7 +93,7 @@ struct GeneratedColumnTests {
         #expect(rows.map(\.key) == [[], [], []])
     }
 
-    @Test func `no publication is made that has PostgreSQL refuse changes of virtual columns`()
+    @Test func `no publication is created that blocks changes of virtual columns`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -124,7 +124,7 @@ struct GeneratedColumnTests {
             ])
     }
 
-    @Test func `a publication that is there, and stops changes of a table, is said`() async throws {
+    @Test func `an existing publication that blocks changes of a table is reported`() async throws {
         let server = try PostgresServer.shared()
         guard try Self.tellsGenerated(server) else { return }
         let name = try server.database(

@@ -21,7 +21,7 @@ struct OddServerTests {
 
     /// libpq reports such a copy each time it is asked for a result.
     @Test(arguments: ["G", "H"] as [Character])
-    func `a server that copies though nobody asked for it is not listened to for ever`(
+    func `a server that starts copies without a request is given up`(
         kind: Character
     ) throws {
         let server = try OddServer(OddServer.message(kind, [0, 0, 0]))
@@ -38,14 +38,14 @@ struct OddServerTests {
         }
     }
 
-    @Test func `answers without an end are given up`() throws {
+    @Test func `endless answers are given up`() throws {
         let server = try OddServer(OddServer.done, hasNoEnd: true)
         let connection = try connection(to: server)
         let refused = #expect(throws: PostgresError.self) { _ = try connection.query("SELECT 1") }
         #expect(refused?.message == "the server sends answers without end")
     }
 
-    @Test func `rows without an end are given up before they fill the memory`() throws {
+    @Test func `endless rows are given up before they fill the memory`() throws {
         // One column without a name, and a row with a value of a kilobyte.
         let column = Array(repeating: UInt8(0), count: 19)
         let value = OddServer.number(1024) + Array(repeating: UInt8(ascii: "x"), count: 1024)
@@ -59,7 +59,7 @@ struct OddServerTests {
         #expect(refused?.message == "the server's answer is too long")
     }
 
-    @Test func `notifications that come along are known, and told once`() throws {
+    @Test func `unsolicited notifications are recognised and reported once`() throws {
         let notification = OddServer.message(
             "A", OddServer.number(7) + Array("channel\u{0}payload\u{0}".utf8))
         let many = Array(repeating: notification, count: 2000).flatMap { $0 }
@@ -72,13 +72,13 @@ struct OddServerTests {
         #expect(isFirst && !isSecond)
     }
 
-    @Test func `what a server says of itself has an end in what is told`() {
+    @Test func `a server's description of itself is limited in messages`() {
         let level = String(repeating: "replica", count: 20_000)
         #expect(FollowProblem.walLevel(level).advice.utf8.count < 2000)
         #expect(FollowProblem.walLevel("replica").advice.hasSuffix("restart the server."))
     }
 
-    @Test func `what a server says is cut by scalars, of which one letter may have any number`() {
+    @Test func `a server's message is truncated by scalars`() {
         let letter = "e" + String(repeating: "\u{301}", count: 100_000)
         #expect(PostgresError.line(letter + "\n").unicodeScalars.count == 300)
         #expect(PostgresError(connecting: letter).message.unicodeScalars.count == 300)

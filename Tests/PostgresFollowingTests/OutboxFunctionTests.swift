@@ -9,7 +9,7 @@ import Testing
     ///
     /// Otherwise two followers of different versions would each replace the other's function in
     /// turn.
-    @Test func `the function's text is the one of its version`() {
+    @Test func `the function's text belongs to its version`() {
         // FNV-1a with 64 bits: it only has to detect a change.
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in OutboxSQL.function.utf8 {
@@ -21,7 +21,7 @@ import Testing
     }
 
     /// A follower recognises a later version by the number in the function.
-    @Test func `the function says its version`() {
+    @Test func `the function contains its version`() {
         let words = "-- Belfry's function, version \(OutboxSQL.functionVersion): "
         #expect(OutboxSQL.functionBody.contains(words))
     }

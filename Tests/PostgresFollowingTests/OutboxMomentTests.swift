@@ -13,7 +13,7 @@ struct OutboxMomentTests {
     /// Such a transaction sees the catalogue as it was when it began, but writes to the tables as
     /// they are now.
     @Test(arguments: ["REPEATABLE READ", "SERIALIZABLE"])
-    func `a transaction that sees one moment writes to tables that were changed since`(
+    func `a transaction with a fixed snapshot can write to tables altered since`(
         level: String
     ) async throws {
         let server = try PostgresServer.plain()
@@ -48,7 +48,7 @@ struct OutboxMomentTests {
     }
 
     /// The column names are read from the row itself, which contains such JSON.
-    @Test func `a transaction that sees one moment writes JSON that no text can hold`()
+    @Test func `a transaction with a fixed snapshot can write JSON that no text can hold`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -81,7 +81,8 @@ struct OutboxMomentTests {
             ("-infinity", nil), ("4000-01-01 00:00:00+00 BC", nil),
             ("294000-01-01 00:00:00+00", nil),
         ] as [(String, Timestamp?)])
-    func `a row of an outbox says any moment`(text: String, moment: Timestamp?) async throws {
+    func `a row of an outbox may contain any moment`(text: String, moment: Timestamp?) async throws
+    {
         let server = try PostgresServer.plain()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let rows = try await Followed().follow(try server.outbox(name)) { followed in

@@ -13,7 +13,7 @@ struct OutboxTests {
     /// Counts the rows that are left in the outbox.
     private static let left = "SELECT count(*) FROM belfry.outbox"
 
-    @Test func `rows as they are come first, then each transaction, with the rows before`()
+    @Test func `a snapshot comes first, then each transaction with the former rows`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -51,7 +51,7 @@ struct OutboxTests {
         #expect(seen.requests.contains { $0.map(\.operation).suffix(2) == [.update, .delete] })
     }
 
-    @Test func `what commits late is told before what took its number later, and none is skipped`()
+    @Test func `a late commit comes before later numbers, and no row is skipped`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -82,7 +82,7 @@ struct OutboxTests {
             rows.map(line) == [1, 2, 6, 5, 7].map { #"create t[id] - {"id":\#($0)}"# })
     }
 
-    @Test func `locks that any role can take hold up nobody, and who holds them is named`()
+    @Test func `locks that any role can take block nothing, and their holder is named`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -120,7 +120,7 @@ struct OutboxTests {
         stranger.end()
     }
 
-    @Test func `a transaction that is open for long is named`() async throws {
+    @Test func `a long open transaction is named`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let followed = Followed()
@@ -144,7 +144,7 @@ struct OutboxTests {
         slow.end()
     }
 
-    @Test func `what was open when the rows were read is told as a change`() async throws {
+    @Test func `a transaction open during the snapshot is sent as changes`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1), (2, 1)")
@@ -169,7 +169,7 @@ struct OutboxTests {
     }
 
     @Test
-    func `a large transaction comes in parts, each row once, and is deleted when it is taken`()
+    func `a large transaction comes in parts, each row once, and is deleted when taken`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -187,7 +187,7 @@ struct OutboxTests {
         #expect(seen.words.contains("relayUnreachable"))
     }
 
-    @Test func `what was not taken comes again with the same position, and a snapshot does not`()
+    @Test func `rows that were not taken come again with the same position, a snapshot does not`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -210,7 +210,7 @@ struct OutboxTests {
         #expect(positions.count == 2 && Set(positions).count == 1)
     }
 
-    @Test func `rows of an outbox are named though their key was renamed before they were read`()
+    @Test func `rows of an outbox are identified even if their key was renamed`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -231,7 +231,9 @@ struct OutboxTests {
         #expect(rows.map(\.key) == [["b", "a"], ["b", "z"]])
     }
 
-    @Test func `a replica identity names the rows of an outbox as those of a slot`() async throws {
+    @Test func `a replica identity identifies the rows of an outbox like those of a slot`()
+        async throws
+    {
         let server = try PostgresServer.plain()
         let name = try server.database(
             """
@@ -255,7 +257,7 @@ struct OutboxTests {
     @Test(arguments: [
         ("{{id,23},{v,25}}", "(1)"), ("{{id,23},{v,25}}", "(1,a"), ("{{id,text}}", "(1)"),
     ])
-    func `a row of an outbox that cannot be read is told without what it was`(
+    func `an unreadable row of an outbox is sent without its former image`(
         columns: String, row: String
     ) async throws {
         let server = try PostgresServer.plain()
@@ -279,7 +281,7 @@ struct OutboxTests {
     }
 
     @Test(arguments: [["public.parts", "public.part"], ["public.part", "public.parts"]])
-    func `a partition that is named beside its table is followed, at each start`(
+    func `a partition named beside its table is followed at each start`(
         tables: [String]
     ) async throws {
         let server = try PostgresServer.plain()
@@ -306,7 +308,7 @@ struct OutboxTests {
 
     /// The session that writes may have other settings for how names and amounts are written and
     /// texts are read.
-    @Test func `rows are written the same whatever the session has set that changes them`()
+    @Test func `rows are written the same whatever settings the session has`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -339,7 +341,7 @@ struct OutboxTests {
         #expect(settings.contains("lc_monetary=POSIX"), "\(settings)")
     }
 
-    @Test func `the function of an outbox that another version made is replaced`() async throws {
+    @Test func `the outbox function of another version is replaced`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let settings = try server.outbox(name)
@@ -381,7 +383,7 @@ struct OutboxTests {
     }
 
     @Test(arguments: [["public.parts", "public.part"], ["public.part", "public.parts"]])
-    func `the SQL that is shown takes a partition beside its table, and can be run again`(
+    func `the SQL that is shown accepts a partition beside its table, and can be repeated`(
         tables: [String]
     ) async throws {
         let server = try PostgresServer.plain()
@@ -407,7 +409,7 @@ struct OutboxTests {
         try server.sql(OutboxSQL.dropText, in: name)
     }
 
-    @Test func `an outbox has one follower, and is made again for more tables, and dropped`()
+    @Test func `an outbox has one follower, and can be extended and dropped`()
         async throws
     {
         let server = try PostgresServer.plain()
@@ -442,7 +444,7 @@ struct OutboxTests {
     }
 
     @Test(arguments: ["DROP TABLE u", "DROP TABLE u; CREATE VIEW u AS SELECT 1 AS id"])
-    func `a table that was dropped keeps no other from being told`(how: String) async throws {
+    func `a dropped table does not block other tables`(how: String) async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
@@ -463,7 +465,7 @@ struct OutboxTests {
     }
 
     @Test(arguments: ["DISABLE", "ENABLE REPLICA"])
-    func `a trigger that does not fire is said`(how: String) async throws {
+    func `a trigger that does not fire is reported`(how: String) async throws {
         let server = try PostgresServer.plain()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         var settings = try server.outbox(name)
@@ -480,7 +482,7 @@ struct OutboxTests {
         }
     }
 
-    @Test func `the SQL that is shown lets its role follow, and nothing more`() async throws {
+    @Test func `the SQL that is shown lets its role follow and nothing more`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(
             """
@@ -513,12 +515,12 @@ struct OutboxTests {
         ("(1,\"a \"\"b\"\"\",)", [ColumnText.text("1"), .text("a \"b\""), .null]),
         (#"("\\d","",x y)"#, [.text(#"\d"#), .text(""), .text("x y")]), ("()", [.null]),
     ])
-    func `a row's text is read field by field`(text: String, fields: [ColumnText]) {
+    func `a row's text is parsed field by field`(text: String, fields: [ColumnText]) {
         #expect(RecordText(Array(text.utf8))?.values.map(ColumnText.init) == fields)
     }
 
     @Test(arguments: ["", "(", "1,2", "(\"a)", "(a\\)", "(\")"])
-    func `what is no row's text is refused`(text: String) {
+    func `a malformed row's text is refused`(text: String) {
         #expect(RecordText(Array(text.utf8)) == nil)
     }
 }

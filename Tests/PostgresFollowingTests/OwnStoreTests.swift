@@ -8,7 +8,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct OwnStoreTests {
-    @Test func `what else is in the schema of an outbox is not dropped with it`() async throws {
+    @Test func `other tables in the schema of an outbox are not dropped with it`() async throws {
         let server = try PostgresServer.plain()
         let name = try server.database(
             """
@@ -30,7 +30,7 @@ struct OwnStoreTests {
     }
 
     /// Each row of the store that was followed would create further rows in it.
-    @Test func `a relay's store is not told where all tables are`() async throws {
+    @Test func `a relay's own store is not followed along with all tables`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             """
@@ -55,7 +55,7 @@ struct OwnStoreTests {
     }
 
     /// The outbox holds the rows of other tables as texts, for which no mapping defines readers.
-    @Test func `an outbox is not told where all tables are`() async throws {
+    @Test func `an outbox is not followed along with all tables`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         try await Followed().follow(try server.outbox(name)) { followed in

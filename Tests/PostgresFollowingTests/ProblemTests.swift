@@ -18,7 +18,7 @@ struct ProblemTests {
         return try await Followed().problem(settings)
     }
 
-    @Test func `a server without logical log says so`() async throws {
+    @Test func `a server without a logical log says so`() async throws {
         let server = try PostgresServer([])
         #expect(
             try await problem("postgres", on: server)?.advice
@@ -26,7 +26,7 @@ struct ProblemTests {
                 + "the server.")
     }
 
-    @Test func `a role that may not replicate is told what to ask for`() async throws {
+    @Test func `a role without the right to replicate learns what to ask for`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database()
         try server.sql("CREATE ROLE plain LOGIN")
@@ -36,7 +36,7 @@ struct ProblemTests {
         #expect(found == .noReplicationRight(role: "plain"))
     }
 
-    @Test func `a database and a role that are not there are named`() async throws {
+    @Test func `a missing database and a missing role are named`() async throws {
         let server = try PostgresServer.shared()
         let nowhere = try await problem("nowhere", on: server)
         #expect(nowhere?.code == "databaseMissing")
@@ -50,7 +50,7 @@ struct ProblemTests {
         ("NOLOGIN", "", "is not permitted to log in"),
         ("LOGIN", "REVOKE CONNECT ON DATABASE %d FROM public", "permission denied for database"),
     ])
-    func `a role that may not come in is not looked for in the network`(
+    func `a role that is locked out is not reported as a network problem`(
         kind: String, sql: String, reason: String
     ) async throws {
         let server = try PostgresServer.shared()
@@ -64,7 +64,7 @@ struct ProblemTests {
         #expect(found?.advice.contains(reason) == true)
     }
 
-    @Test func `publication and slot are made only if that is asked for`() async throws {
+    @Test func `publication and slot are only created if that is requested`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         #expect(
@@ -75,7 +75,7 @@ struct ProblemTests {
         #expect(try await problem(name, on: server) == .publicationEmpty("belfry"))
     }
 
-    @Test func `a table that is not there is named, and nothing is made`() async throws {
+    @Test func `a missing table is named, and nothing is created`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let tables = ["public.t", "public.tt", "nowhere.t", "T"]
@@ -117,7 +117,7 @@ struct ProblemTests {
         #expect(sentence.contains("\"v\"") && sentence.contains(reason), "\(sentence)")
     }
 
-    @Test func `tables that nothing names rows of are not published, and go on to be written`()
+    @Test func `tables without an identity are not published and stay writable`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -139,7 +139,7 @@ struct ProblemTests {
         }
     }
 
-    @Test func `tables that a publication lacks are named before they are waited for`()
+    @Test func `tables missing in a publication are named before they are waited for`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -166,7 +166,7 @@ struct ProblemTests {
         }
     }
 
-    @Test func `a slot that others use, or of another kind, is left alone`() async throws {
+    @Test func `a slot that is used by others or of another kind is left alone`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         try server.sql("SELECT pg_create_physical_replication_slot('\(name)')")
@@ -209,7 +209,7 @@ struct ProblemTests {
         #expect(found == .slotLost("postgres"))
     }
 
-    @Test func `a publication that was dropped meanwhile is named, also when it is there again`()
+    @Test func `a publication dropped in between is named even after it is created again`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -229,7 +229,7 @@ struct ProblemTests {
         }
     }
 
-    @Test func `a publication that was dropped is named before a row changes`() async throws {
+    @Test func `a dropped publication is named before a row changes`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
         let followed = Followed()
@@ -248,7 +248,7 @@ struct ProblemTests {
         }
     }
 
-    @Test func `after a failover to a server without the slot, that is said, and how to go on`()
+    @Test func `a failover to a server without the slot is reported with the next step`()
         async throws
     {
         let first = try PostgresServer(["wal_level=logical"])
@@ -279,7 +279,7 @@ struct ProblemTests {
             ])
     }
 
-    @Test func `another cluster in the place of the one that was followed is not taken for it`()
+    @Test func `another cluster in place of the followed one is noticed`()
         async throws
     {
         let first = try PostgresServer.shared()
@@ -310,11 +310,11 @@ struct ProblemTests {
         ("shop.we.ird", #""shop"."we.ird""#), (#""we ird"."T ab.le""#, #""we ird"."T ab.le""#),
         (#"shop."a""b""#, #""shop"."a""b""#), (#""Orders""#, #""public"."Orders""#),
         (#"shop.a"b"#, #""shop"."a""b""#),
-    ]) func `tables are named as people write them, or as SQL does`(text: String, sql: String) {
+    ]) func `tables can be named as in conversation or as in SQL`(text: String, sql: String) {
         #expect(text.quotedTable == sql)
     }
 
-    @Test func `names in what is advised can be pasted`() {
+    @Test func `names in suggested SQL can be pasted`() {
         #expect(
             FollowProblem.publicationMissing("Shop's").advice.contains(
                 #"CREATE PUBLICATION "Shop's" FOR TABLE"#))
@@ -332,7 +332,7 @@ struct ProblemTests {
                 "ALTER PUBLICATION shop_2 ADD TABLE"))
     }
 
-    @Test func `URLs hold no password, and nothing that is not allowed`() {
+    @Test func `URLs contain no password and no forbidden parameters`() {
         func advice(_ url: String) -> String {
             do throws(FollowProblem) {
                 _ = try PostgresTarget.followed(url)
@@ -351,7 +351,7 @@ struct ProblemTests {
     }
 
     /// Some container images of PostgreSQL are built so; a certificate would not help.
-    @Test func `a server without TLS is told what it lacks`() {
+    @Test func `a server without TLS is reported as such`() {
         let error = PostgresError(
             state: "", message: "server does not support SSL, but SSL was required")
         #expect(error.refusal == .untrusted)
@@ -361,7 +361,7 @@ struct ProblemTests {
         #expect(FollowProblem.untrusted("x").advice.contains("sslrootcert"))
     }
 
-    @Test func `every problem has a word of its own, a sentence, and a line of the page`() throws {
+    @Test func `every problem has a code, a sentence and a line in the documentation`() throws {
         let all: [FollowProblem] = [
             .badURL("x"), .unreachable("x"), .untrusted("x"), .wrongPassword("x"),
             .databaseMissing("x"),

@@ -5,7 +5,7 @@ import Testing
 /// Quoting of names and texts for SQL.
 @Suite struct QuotedNamesTests {
     @Test(arguments: ["orders", "a\"b", "\"\u{301}; DROP TABLE t; --", "\"\u{200D}\"", "'\u{301}"])
-    func `a quotation mark ends no name, whatever follows it`(name: String) {
+    func `a quotation mark does not end a name, whatever follows it`(name: String) {
         let quoted = Array(name.quotedName.utf8)
         #expect(quoted.first == 0x22 && quoted.last == 0x22)
         let within = quoted.dropFirst().dropLast()
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: ["it's", "x'\u{301}) UNION SELECT 1 --", "'\u{200D}'"])
-    func `an apostrophe ends no text, whatever follows it`(text: String) {
+    func `an apostrophe does not end a text, whatever follows it`(text: String) {
         let within = Array(text.quotedText.utf8.dropFirst().dropLast())
         #expect(within.filter { $0 == 0x27 }.count == 2 * text.utf8.filter { $0 == 0x27 }.count)
         #expect(within.filter { $0 != 0x27 } == text.utf8.filter { $0 != 0x27 })
@@ -27,7 +27,7 @@ import Testing
     @Test(arguments: [
         ("t", "DO $$ BEGIN\n"), ("a$$\u{301}b", "DO 'BEGIN\n"), ("a$belfry$b", "DO 'BEGIN\n"),
     ])
-    func `dollars in a name end no body of SQL`(table: String, beginning: String) {
+    func `dollar signs in a name do not end a body of SQL`(table: String, beginning: String) {
         let text = OutboxSQL(tables: ["public.\(table)"]).text
         #expect(text.contains(beginning + "    IF NOT EXISTS (SELECT FROM pg_trigger"), "\(text)")
     }

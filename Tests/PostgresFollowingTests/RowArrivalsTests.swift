@@ -33,11 +33,11 @@ import Testing
         FieldValue.integer(2), .string(String(repeating: "k", count: 1024)),
         .bytes([UInt8](repeating: 7, count: 768)),
     ])
-    func `what has come is told with the key that names it`(key: FieldValue) {
+    func `the row that took a key is reported with that key`(key: FieldValue) {
         #expect(Self.taker(of: key) == ["k": key, "v": .string("a")])
     }
 
-    @Test func `what is longer than a name is left out`() {
+    @Test func `a key longer than a record name is left out`() {
         let key = FieldValue.string(String(repeating: "k", count: 1025))
         #expect(Self.taker(of: key) == ["v": .string("a")])
     }

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `whole transactions go together, and a larger one in parts`() {
+    @Test func `whole transactions share a request, and a larger one comes in parts`() {
         var buffer = RowBuffer()
         add(3, of: 1, to: &buffer)
         #expect(!buffer.hasSomething)
@@ -40,7 +40,7 @@ import Testing
         #expect(part.rows.count == 1000 && part.end == nil)
     }
 
-    @Test func `a transaction of as many rows as a request holds is one request`() {
+    @Test func `a transaction as large as a request is one request`() {
         var buffer = RowBuffer()
         add(1000, of: 1, to: &buffer)
         #expect(buffer.isFull)
@@ -77,7 +77,7 @@ import Testing
 
     /// A single message of the log lists all tables that one command truncated.
     @Test(arguments: [2, 3, 2500])
-    func `tables that were emptied together go in as many requests as they take`(count: Int) {
+    func `tables truncated together go in as many requests as they need`(count: Int) {
         var buffer = RowBuffer()
         add(999, of: 1, to: &buffer)
         for index in 999..<(999 + count) {
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test
-    func `an end without rows before it is confirmed no earlier than rows that fill a request`() {
+    func `an end without rows is not confirmed before rows that fill a request`() {
         var buffer = RowBuffer()
         buffer.complete(end: PostgresPosition(rawValue: 2))
         while !buffer.isFull { add(1, of: 5, to: &buffer) }

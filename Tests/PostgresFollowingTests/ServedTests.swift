@@ -39,7 +39,7 @@ struct ServedTests {
         """
 
     @Test(arguments: [false, true])
-    func `a source is followed from its rows to a push, and the relay keeps the rows before`(
+    func `a source is followed from its rows to a push, with the relay's former images`(
         outbox: Bool
     ) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
@@ -76,7 +76,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `a row that gets another key keeps the large value that did not change`()
+    @Test func `a row that changes its key keeps a large value that did not change`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -116,7 +116,7 @@ struct ServedTests {
         #expect(metrics.text.contains(#"state="following"} 1"#))
     }
 
-    @Test func `two sources on one slot, and what is missing, are said with what to do`()
+    @Test func `two sources on one slot and a missing publication are reported with advice`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -184,7 +184,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `a slot that is gone is made anew when the source is saved again`() async throws {
+    @Test func `a missing slot is created again when the source is saved again`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(Self.table)
         try await ServedRelay.with { relay in
@@ -206,7 +206,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `a restored store does not go on past what it lacks until somebody says so`()
+    @Test func `a restored store does not continue past a gap until an operator decides`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -272,7 +272,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `what a deleted source leaves is told once nobody else follows by it`()
+    @Test func `what a deleted source leaves behind is reported if no other source uses it`()
         async throws
     {
         try await ServedRelay.with { relay in
@@ -313,7 +313,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `a mapping that names a table which is not followed is warned of`() async throws {
+    @Test func `a mapping that names a table that is not followed causes a warning`() async throws {
         try await ServedRelay.with { relay in
             let saved = try await relay.client.administer(
                 "PUT", "\(relay.container.path)/sources/shop",
@@ -341,7 +341,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `rows that are older than what the relay has are said`() async throws {
+    @Test func `rows older than the relay's are reported`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(Self.table)
         try await ServedRelay.with { relay in
@@ -368,7 +368,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `a relay ends though the server that it connects to says nothing`() async throws {
+    @Test func `a relay ends although the server that it connects to is silent`() async throws {
         let server = try LoopbackSocket()
         server.listenSilently()
         try await ServedRelay.with { relay in
@@ -385,7 +385,7 @@ struct ServedTests {
         }
     }
 
-    @Test func `what cannot be followed is refused when it is saved`() async throws {
+    @Test func `a definition that cannot be followed is refused when it is saved`() async throws {
         try await ServedRelay.with { relay in
             for (follow, words) in [
                 (["url": "postgresql://me:hidden@db/shop"], "follow.url: The URL of the database"),

@@ -10,7 +10,7 @@ import Testing
     .enabled(if: PostgresServer.isInstalled, "PostgreSQL is not installed; deploy/test does it"),
     .timeLimit(.minutes(15)))
 struct ServerConditionTests {
-    @Test func `what the server keeps for a slot is warned of`() async throws {
+    @Test func `a log that the server retains for a slot is warned about`() async throws {
         let server = try PostgresServer(["wal_level=logical"])
         defer { server.end() }
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -37,7 +37,7 @@ struct ServerConditionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a table that is named later and not followed is said`(outbox: Bool) async throws {
+    func `a table that is named later and not followed is reported`(outbox: Bool) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE more (id int PRIMARY KEY)")
@@ -65,7 +65,7 @@ struct ServerConditionTests {
         #expect(follower.status.word == "lagging")
     }
 
-    @Test func `what a publication leaves out is said`() async throws {
+    @Test func `operations that a publication leaves out are reported`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); "
@@ -106,7 +106,7 @@ struct ServerConditionTests {
     }
 
     @Test(arguments: [false, true])
-    func `a table that is taken out of what is followed and put back is said`(
+    func `a table that was taken out and put back is reported`(
         outbox: Bool
     ) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
@@ -138,7 +138,7 @@ struct ServerConditionTests {
             "\(status.sentence)")
     }
 
-    @Test func `a table that came back into the publication before the start is said`()
+    @Test func `a table that was put back before the start is reported`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -168,7 +168,7 @@ struct ServerConditionTests {
             "(prepared transaction left)"
         ),
     ])
-    func `a transaction that the making of a slot waits for is named`(
+    func `a transaction that delays the creation of a slot is named`(
         open: String, end: String, named: String
     ) async throws {
         // A server of its own: the slot would also wait for other tests' transactions, and theirs
@@ -199,7 +199,7 @@ struct ServerConditionTests {
     /// Some would end a waiting connection, some prevent the creation of a slot, and some change
     /// what is sent.
     @Test(arguments: [false, true])
-    func `what a database sets for its sessions does not hold for following`(
+    func `a database's own session settings do not apply to following`(
         byOutbox: Bool
     ) async throws {
         let server = try PostgresServer.shared()
@@ -238,7 +238,7 @@ struct ServerConditionTests {
 
     /// For such a database the server sends texts unconverted, as the bytes that it stores.
     @Test(arguments: [false, true])
-    func `texts of a database without an encoding are bytes where they are no UTF-8`(
+    func `texts of a database without an encoding are bytes unless they are UTF-8`(
         byOutbox: Bool
     ) async throws {
         let server = try PostgresServer.shared()
@@ -270,7 +270,7 @@ struct ServerConditionTests {
             ])
     }
 
-    @Test func `whoever alters a published table does not hold up the changes of others`()
+    @Test func `altering a published table does not block others' changes`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -299,7 +299,7 @@ struct ServerConditionTests {
     /// The server may be skipping a large transaction of which nothing is published.
     ///
     /// A new connection would begin with that transaction again, each time.
-    @Test func `a server that says nothing for long, and is there, is waited for`() async throws {
+    @Test func `a server that is silent for long but alive is waited for`() async throws {
         let server = try PostgresServer(["wal_level=logical", "wal_sender_timeout=0"])
         defer { server.end() }
         let name = try server.database("CREATE TABLE t (id int PRIMARY KEY)")
@@ -325,7 +325,7 @@ struct ServerConditionTests {
     ///
     /// An operator must decide how to continue without the text.
     @Test(arguments: [false, true])
-    func `a text that is none in UTF-8 is said, with how to go on without it`(
+    func `a text that cannot be converted to UTF-8 is reported with a way to continue`(
         byOutbox: Bool
     ) async throws {
         let server = try PostgresServer.shared()
@@ -351,7 +351,7 @@ struct ServerConditionTests {
         }
     }
 
-    @Test func `a condition that fails at a row is said, with how to go on without it`()
+    @Test func `a row filter that fails is reported with a way to continue`()
         async throws
     {
         let server = try PostgresServer.shared()
@@ -370,7 +370,7 @@ struct ServerConditionTests {
     }
 
     @Test(.enabled(if: PostgresServer.speaksTLS, "this PostgreSQL was built without TLS"))
-    func `TLS is asked for as the URL says, and only who is certified is believed`() async throws {
+    func `TLS is used as the URL says, and only certified servers are trusted`() async throws {
         let port = try LoopbackSocket().port
         let server = try PostgresServer(
             ["wal_level=logical", "ssl=on", "listen_addresses=127.0.0.1"], port: port,

@@ -32,7 +32,7 @@ struct SnapshotEndTests {
     }
 
     @Test(arguments: [false, true])
-    func `records that a second snapshot does not contain are deleted, and are told of`(
+    func `records missing in a second snapshot are deleted and fire subscriptions`(
         outbox: Bool
     ) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
@@ -78,7 +78,7 @@ struct SnapshotEndTests {
 
     /// By the version the relay knows which records the snapshot contained.
     @Test(arguments: [false, true])
-    func `a snapshot that is made again has a higher version, and tells its end`(
+    func `a repeated snapshot has a higher version and announces its end`(
         outbox: Bool
     ) async throws {
         let server = try outbox ? PostgresServer.plain() : PostgresServer.shared()
@@ -132,7 +132,7 @@ struct SnapshotEndTests {
     }
 
     /// Otherwise the changes of such a transaction would have lower versions than the snapshot.
-    @Test func `a snapshot beside an outbox waits for transactions that have written`()
+    @Test func `a snapshot with an outbox waits for transactions that have written`()
         async throws
     {
         let server = try PostgresServer.plain()

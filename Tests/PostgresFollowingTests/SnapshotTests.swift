@@ -38,7 +38,7 @@ struct SnapshotTests {
 
     /// A transaction with an earlier snapshot would see an empty table after such a rewrite.
     @Test(arguments: [false, true])
-    func `a table that is rewritten before it is read is read as it is then`(
+    func `a table that is rewritten before it is read is read in its new form`(
         byOutbox: Bool
     ) async throws {
         let server = try PostgresServer.shared()
@@ -75,7 +75,7 @@ struct SnapshotTests {
     }
 
     /// A transaction holds its locks to its end, and the server has a fixed number for all.
-    @Test func `more tables are read than the server could lock at once`() async throws {
+    @Test func `more tables can be read than the server can lock at once`() async throws {
         let server = try PostgresServer([
             "wal_level=logical", "max_connections=20", "max_locks_per_transaction=10",
         ])
@@ -100,7 +100,7 @@ struct SnapshotTests {
     }
 
     /// Otherwise the snapshot would be read again and again, and the permanent slot never created.
-    @Test func `no snapshot is begun where there is no room for the slot that lasts`()
+    @Test func `no snapshot is begun without room for the permanent slot`()
         async throws
     {
         let server = try PostgresServer(["wal_level=logical", "max_replication_slots=1"])
@@ -118,7 +118,7 @@ struct SnapshotTests {
     /// A wrong secret has this effect.
     ///
     /// Regression: the follower retried for ever.
-    @Test func `what the relay refuses ends a follower that has not begun`() async throws {
+    @Test func `a refusal of the relay ends a follower that has not begun`() async throws {
         let server = try PostgresServer.shared()
         let name = try server.database(
             "CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")

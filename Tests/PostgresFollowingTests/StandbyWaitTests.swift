@@ -17,7 +17,7 @@ import Testing
         return said
     }
 
-    @Test func `a server that waits at the same place is held up until it goes on`() {
+    @Test func `a server that waits at the same place counts as blocked until it advances`() {
         let looks: [(isWaiting: Bool, place: UInt64)] = [
             (true, 7), (true, 7), (true, 7), (true, 8), (true, 8), (false, 8), (true, 8),
         ]
@@ -25,7 +25,7 @@ import Testing
     }
 
     /// The server briefly waits for each healthy standby too, whenever something is written.
-    @Test func `a server of much work is held up at no look that finds it waiting elsewhere`() {
+    @Test func `a busy server that waits at changing places does not count as blocked`() {
         let looks = (UInt64(1)...10).map { (isWaiting: true, place: $0) }
         #expect(!Self.said(looks).contains(true))
     }

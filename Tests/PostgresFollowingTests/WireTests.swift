@@ -10,7 +10,7 @@ import Testing
         [0x55, 0, 0, 0, 7, 0x4B, 0, 1, 0x74, 0, 0, 0, 1, 0x31, 0x4E, 0, 2]
         + [0x74, 0, 0, 0, 1, 0x32, 0x75]
 
-    @Test func `an update has the key before it, and the row`() throws {
+    @Test func `an update contains the former key and the row`() throws {
         let message = try LogMessage(Self.update)
         guard case .update(7, .key(let key)?, let row) = message else {
             Issue.record("\(message)")
@@ -20,7 +20,7 @@ import Testing
         #expect(row == [.text([0x32]), .unchanged])
     }
 
-    @Test func `a message that ends anywhere is refused, and none is read beyond its end`() {
+    @Test func `a truncated message is refused, and nothing is read beyond its end`() {
         for count in 0..<Self.update.count {
             #expect(throws: MalformedMessage.self) {
                 try LogMessage(Array(Self.update.prefix(count)))
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Seeds.all) func `no bytes end the process`(seed: UInt64) {
+    @Test(arguments: Seeds.all) func `no bytes crash the process`(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<20_000 {
             var bytes = Self.update
@@ -52,12 +52,12 @@ import Testing
             ("0.123456789012345678901", .string("0.123456789012345678901")),
             ("12345678901234567.25", .string("12345678901234567.25")), ("NaN", .string("NaN")),
         ])
-    func `a decimal is exact, as a number where one can be`(text: String, value: FieldValue) {
+    func `a decimal is exact, and a number if possible`(text: String, value: FieldValue) {
         #expect(PostgresKind.numeric.value(of: Array(text.utf8)[...]) == value)
     }
 
     @Test(arguments: [(307, "25", true), (319, "123456789", false), (399, "1", false)])
-    func `a decimal nearer to zero than doubles have its digits is a text`(
+    func `a decimal too close to zero for a double becomes a text`(
         zeros: Int, digits: String, isNumber: Bool
     ) {
         let text = "0." + String(repeating: "0", count: zeros) + digits
@@ -65,7 +65,7 @@ import Testing
         #expect(PostgresKind.numeric.value(of: Array(text.utf8)[...]) == wanted)
     }
 
-    @Test func `a timeline's versions are higher than those of what it parted from`() throws {
+    @Test func `versions on a timeline are higher than on the one that it left`() throws {
         func place(_ text: String) throws -> PostgresPosition {
             try #require(PostgresPosition(text))
         }
@@ -137,7 +137,7 @@ import Testing
         #expect(positions[0] == positions[2])
     }
 
-    @Test func `what does not fit its type's kind stays a text`() {
+    @Test func `a value that does not fit its type stays a text`() {
         func read(_ kind: PostgresKind, _ text: String) -> FieldValue {
             kind.value(of: Array(text.utf8)[...])
         }
@@ -163,7 +163,7 @@ import Testing
         #expect(read("{\"a\(many)\"}") == .string("{\"a\(many)\"}"))
     }
 
-    @Test func `arrays of boxes are separated as boxes are, and those of ranges as all others`() {
+    @Test func `arrays of boxes and of ranges use their separators`() {
         func read(_ type: UInt32, _ text: String) -> FieldValue {
             TypeCatalogue().kind(of: type).value(of: Array(text.utf8)[...])
         }
@@ -178,7 +178,7 @@ import Testing
                 == .list([.string("a,b"), .string("c")]))
     }
 
-    @Test func `places in the log are read and written as PostgreSQL does`() {
+    @Test func `places in the log are parsed and printed as PostgreSQL does`() {
         #expect(PostgresPosition("16/B374D848")?.rawValue == 0x16_B374_D848)
         #expect(PostgresPosition("16/B374D848")?.description == "16/B374D848")
         #expect(PostgresPosition("16") == nil)
