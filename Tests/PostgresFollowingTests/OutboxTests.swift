@@ -151,12 +151,13 @@ struct OutboxTests {
         try server.sql(
             OutboxSQL(tables: ["public.t"]).text, in: name)
         let open = try PostgresSession(server, name)
-        try open.run("BEGIN; UPDATE t SET v = 2 WHERE id = 1")
+        // A transaction that has written already is waited for (SnapshotEndTests).
+        try open.run("BEGIN; SELECT 1")
         try server.sql("UPDATE t SET v = 3 WHERE id = 2", in: name)
         let followed = Followed()
         try await followed.run(try server.outbox(name)) { _ in
             await followed.until { $0.words.last == "following" }
-            try open.run("COMMIT")
+            try open.run("UPDATE t SET v = 2 WHERE id = 1; COMMIT")
             await followed.until { $0.rows.count == 3 }
         }
         open.end()
