@@ -37,7 +37,8 @@ import Testing
         Fixtures.subscription("cheap", where: "price < \(bound)")
     }
 
-    /// Returns the tally of the changes, which are taken newest first unless `order` says otherwise.
+    /// Returns the tally of the changes, which are taken newest first unless `order` says
+    /// otherwise.
     private static func tally(
         _ changes: [LoggedPastChange], of subscription: Subscription,
         insteadOf former: Subscription? = nil, remembering most: Int = 2,

@@ -4,9 +4,9 @@ import RelayModel
 /// Stripe's form of a signature: time and signatures in one header, as `t=1492774577,v1=5257a8…`.
 ///
 /// Other senders use the same form in a header of another name. The signature is HMAC-SHA256, in
-/// hexadecimal digits, of the time, a dot and the raw body; the key is the text of the secret. While
-/// a secret is being replaced, the sender signs with both secrets, and one `v1` that fits is enough.
-/// Elements with other names, such as `v0`, are ignored.
+/// hexadecimal digits, of the time, a dot and the raw body; the key is the text of the secret.
+/// While a secret is being replaced, the sender signs with both secrets, and one `v1` that fits is
+/// enough. Elements with other names, such as `v0`, are ignored.
 package struct CombinedSignature: Sendable, Hashable {
     /// The name of the header.
     package var header: String
@@ -67,8 +67,8 @@ package struct CombinedSignature: Sendable, Hashable {
 
     /// Returns the time and the signatures in the header's value.
     ///
-    /// Two lines of the header have been joined by a comma. Two different times are refused, because
-    /// either may be the one that the sender signed.
+    /// Two lines of the header have been joined by a comma. Two different times are refused,
+    /// because either may be the one that the sender signed.
     private func elements(
         of value: String
     ) throws(VerificationError) -> (time: String, signatures: [[UInt8]]) {

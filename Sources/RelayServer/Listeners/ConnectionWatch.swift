@@ -359,7 +359,6 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
         tell(context, .badRequest, fault)
     }
 
-    /// Answers in place of the routes; closes the sending side now, and the rest soon.
     /// Answers a head that is too long, which the decoder gives up.
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard case .headerOverflow? = error as? HTTPParserError, unanswered == 0, !isTold else {
@@ -370,6 +369,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             "the header fields of the request are too long, or too many")
     }
 
+    /// Answers in place of the routes; closes the sending side now, and the rest soon.
     private func tell(
         _ context: ChannelHandlerContext, _ status: HTTPResponseStatus, _ reason: String
     ) {

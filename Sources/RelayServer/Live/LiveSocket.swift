@@ -48,7 +48,6 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     var known: Looker?
     /// When the client fell behind; it is sent no changes since then.
     var lagging: LiveLag?
-    /// The number of times that it fell behind.
     private var lags = 0
     private var taking: LiveTaking
     private var isCatchingUp = false

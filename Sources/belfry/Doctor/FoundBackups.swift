@@ -8,8 +8,8 @@ import Storage
 enum FoundBackups {
     /// Looks at a folder, a file, or the place of continuous backups.
     ///
-    /// Continuous backups are judged by the last moment that a restore reaches, not by the date of a
-    /// file.
+    /// Continuous backups are judged by the last moment that a restore reaches, not by the date of
+    /// a file.
     ///
     /// - Throws: ``CommandFailure`` if the text names no place, its settings cannot be used, or a
     ///   folder cannot be read.
