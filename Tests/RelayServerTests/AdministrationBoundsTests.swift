@@ -24,7 +24,8 @@ import Testing
         }
     }
 
-    @Test func `each token is held against few keys and a short secret`() async throws {
+    @Test func `checking a token compares few keys and rejects a short secret early`() async throws
+    {
         try await TestRelay.with { relay in
             func refusal(_ tokens: JSONValue) async throws -> String {
                 let body: JSONValue = ["userTokens": tokens]
@@ -54,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `a container has so many keys that count, and few that were revoked`()
+    @Test func `the number of a container's active and revoked keys is limited`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -103,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `a container has so many sources, and so much in them`() async throws {
+    @Test func `the number and size of a container's sources are limited`() async throws {
         try await TestRelay.with { relay in
             let store = relay.store
             @Sendable func source(_ name: String, bytes: Int) -> StoredSource {
@@ -142,7 +143,7 @@ import Testing
         func make() { state.withLock { $0 = true } }
     }
 
-    @Test func `of a container's tokens two calls are answered at a time`() async throws {
+    @Test func `two calls with a container's tokens are answered at a time`() async throws {
         try await TestRelay.with { relay in
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
             let made = try await relay.admin(
@@ -173,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `asking for types to be kept makes no more of them than a schema has`()
+    @Test func `keeping types creates no more types than a schema may have`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -190,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `a schema has so many fields in all, as JSON and as text`() throws {
+    @Test func `the number of a schema's fields is limited in JSON and in text`() throws {
         let fields = (0..<Limits.maximumFieldsPerRecord).map { number in
             ("f\(number)", FieldDefinition(.init(.int64)))
         }

@@ -33,7 +33,7 @@ import Testing
         }.joined(separator: "/")
     }
 
-    @Test func `each call lets in the tokens that its path and effect allow, and no other`()
+    @Test func `each call accepts exactly the tokens that its path and effect allow`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a token of one container cannot set its bounds`() async throws {
+    @Test func `a token of one container cannot set the container's bounds`() async throws {
         try await TestRelay.with { relay in
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
             let own = try await relay.makeToken(#""access":"change",\#(place)"#)
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `a token that was revoked or has ended is refused`() async throws {
+    @Test func `a revoked or expired token is refused`() async throws {
         try await TestRelay.with { relay in
             let short = try await relay.makeToken(#""access":"read","hours":1"#)
             #expect(try await Self.call(relay, .get, "overview", short).status == 200)
@@ -117,7 +117,8 @@ import Testing
         }
     }
 
-    @Test func `what changes something is in the audit log, and no secret is`() async throws {
+    @Test func `the audit log has each call that changes something, without secrets`() async throws
+    {
         try await TestRelay.with { relay in
             let reading = try await relay.makeToken(#""access":"read""#)
             let made = try await relay.admin(
@@ -155,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `a secret that is given for its ID is not in the audit log`() async throws {
+    @Test func `a secret that is given as an ID does not get into the audit log`() async throws {
         try await TestRelay.with { relay in
             let secret = try await relay.makeToken(#""access":"change""#)
             for place in ["tokens/", Self.container + "/keys/"] {
@@ -172,13 +173,13 @@ import Testing
         }
     }
 
-    @Test func `a path that is none is told to its caller, and not to the log`() {
+    @Test func `an unknown path is repeated to the caller and not to the log`() {
         let mapped = ErrorMapping(UnknownPath(path: "/courier/2/secret"))
         #expect(mapped.apiError.reason == "there is no call at /courier/2/secret")
         #expect(mapped.logReason == "there is no such call")
     }
 
-    @Test func `who may not make a call is refused for that, whatever shard it names`()
+    @Test func `a call without the right is refused as such whatever shard it names`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -205,7 +206,7 @@ import Testing
         }
     }
 
-    @Test func `who fills the audit log pushes out their own entries`() async throws {
+    @Test func `a caller that fills the audit log displaces only its own entries`() async throws {
         try await TestRelay.with { relay in
             let reading = try await relay.makeToken(#""access":"read""#)
             _ = try await relay.admin(.delete, Self.container + "/keys/none")
@@ -220,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func `a key set without issuer and audience is warned of`() async throws {
+    @Test func `a key set without issuer and audience causes a warning`() async throws {
         try await TestRelay.with { relay in
             func set(_ members: JSONObject) async throws -> JSONValue? {
                 var tokens: JSONObject = ["keySet": .string(TestKeys.rsaKeySet)]
@@ -238,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `an audit log far beyond its bound loses all that is too much`() async throws {
+    @Test func `an audit log far beyond its bound is pruned to the bound`() async throws {
         try await TestRelay.with { relay in
             let store = relay.store
             try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -268,7 +269,7 @@ import Testing
         (#"{"kty":"RSA","e":"AQAB","n":"AA","qi":"c2VjcmV0"}"#, "qi"),
         (#"{"kty":"oct","k":"c2VjcmV0"}"#, "k"),
     ])
-    func `the secret part of a key is refused, and not shown`(
+    func `a private key in a key set is refused and not repeated`(
         key: String, member: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -297,7 +298,7 @@ import Testing
     }
 
     @Test(arguments: ["x", "hunter2", String(repeating: "a", count: 23)])
-    func `a short token is refused, and not shown`(token: String) async throws {
+    func `a short token is refused and not repeated`(token: String) async throws {
         do {
             _ = try RelayConfiguration(
                 try await ConfigurationValues.gather(

@@ -20,7 +20,7 @@ import Testing
         if case .object(let object)? = value { object[name] } else { nil }
     }
 
-    @Test func `a container is created once, changed in parts, and shown without secrets`()
+    @Test func `a container is created once, changed in parts and shown without secrets`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -113,7 +113,7 @@ import Testing
         ),
     ]
 
-    @Test func `of costs and sessions too what is not named stays`() async throws {
+    @Test func `costs and sessions that are not named keep their values`() async throws {
         try await TestRelay.with { relay in
             func set(_ body: String) async throws -> TestRelay.Answer {
                 let answer = try await relay.admin(.patch, Self.container, body)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `settings that cannot be are refused with their place`() async throws {
+    @Test func `invalid settings are refused with their place`() async throws {
         try await TestRelay.with { relay in
             for (body, reason) in Self.badSettings {
                 let answer = try await relay.admin(.patch, Self.container, body)
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    @Test func `a key opens the door until it is revoked, and its secret is shown once`()
+    @Test func `a key works until it is revoked, and its secret is shown once`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func `a server-to-server key is taken with CloudKit's own ID`() async throws {
+    @Test func `a server-to-server key is created with CloudKit's own ID`() async throws {
         try await TestRelay.with { relay in
             let body: JSONValue = [
                 "kind": "serverToServer", "id": "abc",
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func `what was redriven waits, though its newest receipt is of its end`() async throws {
+    @Test func `a redriven delivery is listed as waiting despite its last receipt`() async throws {
         try await TestRelay.with { relay in
             let owed = Fixtures.delivery(at: 1)
             var step = SettledStep(from: .start, to: .start)
@@ -258,7 +258,7 @@ import Testing
         }
     }
 
-    @Test func `retries tell what they wait for, and until when`() async throws {
+    @Test func `retries show what they wait for and until when`() async throws {
         try await TestRelay.with { relay in
             var step = SettledStep(from: .start, to: .start)
             let later = TestRelay.now.advanced(by: .seconds(60))
@@ -308,7 +308,7 @@ import Testing
         }
     }
 
-    @Test func `a made-up token is hexadecimal digits and base64 at once`() async throws {
+    @Test func `a generated token is valid as hexadecimal and as base64`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .post,
@@ -323,7 +323,7 @@ import Testing
         }
     }
 
-    @Test func `health, readiness and metrics are told`() async throws {
+    @Test func `health, readiness and metrics are served`() async throws {
         try await TestRelay.with(readiness: .notReady(["store": "recovering"])) { relay in
             let root = try await relay.call(.get, "/")
             #expect(root.status == 200)
@@ -348,7 +348,7 @@ import Testing
 /// What pages of other origins may do.
 @Suite struct PageTests {
     @Test(arguments: ["/admin/1/overview", "/metrics"])
-    func `no page reads what is the operator's`(target: String) async throws {
+    func `no page of another origin reads what is the operator's`(target: String) async throws {
         try await TestRelay.with { relay in
             for method in [HTTPRequest.Method.get, .options] {
                 let answer = try await relay.call(
@@ -366,7 +366,9 @@ import Testing
     }
 
     @Test(arguments: ["/healthz", "/readyz", "/", "/nothing/is/here", "/admin/1/nothing"])
-    func `on the operator's own port no page reads anything`(target: String) async throws {
+    func `no page of another origin reads anything at the operator's port`(
+        target: String
+    ) async throws {
         let surfaces: Set<RelayRoute.Surface> = [.administration, .console, .operation, .metrics]
         try await TestRelay.with(surfaces: surfaces) { relay in
             for method in [HTTPRequest.Method.get, .options] {
@@ -382,7 +384,7 @@ import Testing
     }
 
     @Test(arguments: ["/healthz", "/nothing/is/here"])
-    func `what anybody may read is read without credentials`(target: String) async throws {
+    func `public answers are readable without credentials`(target: String) async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .get, target, headers: ["Origin": "https://evil.example"])

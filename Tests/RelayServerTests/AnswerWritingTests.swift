@@ -12,7 +12,7 @@ import Testing
             + "?ckAPIToken=\(relay.container.apiToken)"
     }
 
-    @Test func `head and body of a short answer come in one packet`() async throws {
+    @Test func `head and body of a short response come in one packet`() async throws {
         try await RunningRelay.with { relay in
             let port = try await relay.relay.ports.port(of: "http")
             // A refusal with 421, which Node's fetch retries.
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `a client that waits for it is told to go on before its body is read`()
+    @Test func `a client that expects 100 Continue gets it before its body is read`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `what is refused unread is answered at once and not told to go on`() async throws {
+    @Test func `a request refused without its body gets no 100 Continue`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(
                 try await relay.relay.ports.port(of: "http"))

@@ -147,13 +147,15 @@ import Testing
                 + "shared"),
     ]
 
-    @Test func `good credentials are let in, bad ones are told which part failed`() async throws {
+    @Test func `valid credentials are accepted, and invalid ones are refused with the reason`()
+        async throws
+    {
         try await TestRelay.with { relay in
             for one in Self.accepted + Self.refused { try await one.check(on: relay) }
         }
     }
 
-    @Test func `who is named as a server's key is let in as nobody`() async throws {
+    @Test func `a user token with the name of a server key is refused`() async throws {
         let name = Caller.identity(ofKey: SignatureVectors.keyID, container: TestRelay.container)
         let token = Self.token(["sub": .string(name.rawValue)])
         let refused = Self.get(
@@ -166,7 +168,7 @@ import Testing
         try await TestRelay.with { relay in try await refused.check(on: relay) }
     }
 
-    @Test func `a signature opens the public database only`() async throws {
+    @Test func `a signature gives access to the public database only`() async throws {
         try await TestRelay.with { relay in
             let path = TestRelay.path + "/private/subscriptions/list"
             let request = RelayRequest(
@@ -181,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `signing in is offered where it helps, and without sessions the token comes back`()
+    @Test func `a refusal offers signing in if it helps, and returns the token without sessions`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -222,7 +224,7 @@ import Testing
         }
     }
 
-    @Test func `the administrative surface has its own token`() async throws {
+    @Test func `the administrative interface has its own token`() async throws {
         let bad = ["Authorization": "Bearer \(TestRelay.bearerKey)"]
         try await TestRelay.with { relay in
             let none = try await relay.call(.get, "/admin/1/containers")

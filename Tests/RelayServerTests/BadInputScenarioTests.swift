@@ -98,14 +98,14 @@ import Testing
             "badge: must be 0 to 1000000"),
     ]
 
-    @Test func `each bad request is told what is wrong`() async throws {
+    @Test func `each bad request is refused with its reason`() async throws {
         try await TestRelay.with { relay in
             for one in Self.scenarios { try await one.check(on: relay) }
         }
     }
 
     /// The gateway would refuse the topic, and all its pushes would wait.
-    @Test func `a topic in another spelling is another one`() async throws {
+    @Test func `a topic in another spelling is another topic`() async throws {
         try await TestRelay.with { relay in
             let saved = try await relay.admin(
                 .patch, "containers/iCloud.com.example.Art/development",
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test func `limits of clients and sources are none of the operator's`() async throws {
+    @Test func `limits for clients and sources do not apply to the operator`() async throws {
         let limits = RequestLimits(requestBytes: 100, webhookBytes: 100)
         let path = "containers/iCloud.com.example.Art/development"
         try await TestRelay.with(limits: limits) { relay in
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `browsers are told what they may send and read`() async throws {
+    @Test func `browsers learn which headers they may send and read`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .options, TestRelay.path + "/public/subscriptions/modify")

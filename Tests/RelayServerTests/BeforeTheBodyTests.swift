@@ -20,7 +20,7 @@ import Testing
         return await connection.hearAll()
     }
 
-    @Test func `whoever is unknown is refused before the body`() async throws {
+    @Test func `an unknown caller is refused before its body is read`() async throws {
         try await RunningRelay.with { (relay: RunningRelay) async throws in
             let name = "\(relay.container.key.container)"
             let place = "/database/1/\(name)/development/public/records/modify"
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `a body that is announced as too long is refused at once`() async throws {
+    @Test func `a body announced as too long is refused at once`() async throws {
         try await RunningRelay.with { (relay: RunningRelay) async throws in
             let answer = try await Self.announce(
                 "/changes/1/\(relay.container.key.container)/development/database",
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `an address that comes too often is told when to come again`() async throws {
+    @Test func `an address that exceeds its rate learns when to retry`() async throws {
         try await RunningRelay.with(["--rates-address", "10"]) { (relay: RunningRelay) in
             var limited: RelayClient.Reply?
             for _ in 0..<200 where limited == nil {
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `refused credentials cost more than requests`() async throws {
+    @Test func `refused credentials cost more of a rate than requests`() async throws {
         try await RunningRelay.with(["--rates-address", "50"]) { (relay: RunningRelay) in
             let target =
                 "/database/1/\(relay.container.key.container)/development/public/users/caller"
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `an operator sets the rates of a container while it runs`() async throws {
+    @Test func `an operator sets a container's rates while the relay runs`() async throws {
         try await RunningRelay.with(["--rates-containers", "\(Self.container)=2/2"]) { relay in
             let path = relay.container.path
             func post() async throws -> Int {
@@ -127,7 +127,8 @@ import Testing
         }
     }
 
-    @Test func `guessing the administrative token is slow, and the operator gets in`() async throws
+    @Test func `guessing the administrative token is slow, and the operator still gets in`()
+        async throws
     {
         try await RunningRelay.with { (relay: RunningRelay) in
             let url = relay.client.adminURL

@@ -4,7 +4,7 @@ import Testing
 @testable import RelayServer
 
 @Suite struct BoundShareTests {
-    @Test func `who has much leaves room for who has little`() {
+    @Test func `a container with much use leaves room for one with little`() {
         let half = BoundShare(.retries, amount: 50, most: 100)
         #expect(!half.isScarce)
         #expect(!half.isUsedUp(by: 50))
@@ -18,7 +18,7 @@ import Testing
         #expect(!two.isUsedUp(by: 24))
     }
 
-    @Test func `without a bound nobody has used it up`() {
+    @Test func `without a bound no share is used up`() {
         #expect(!BoundShare(.ranges, amount: .max, most: 0).isUsedUp(by: .max))
     }
 }

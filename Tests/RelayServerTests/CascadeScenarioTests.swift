@@ -26,7 +26,8 @@ import Testing
         #expect(saved.status == 200 && !saved.text.contains("serverErrorCode"), "\(saved.text)")
     }
 
-    @Test func `beside others what goes along goes by the share of the container`() async throws {
+    @Test func `beside other containers a cascade proceeds by the container's share`() async throws
+    {
         // Only the test reports what is followed, so a request that waits is refused, however soon.
         let turns = IntakeTurns(clock: ContinuousClock(), patience: .milliseconds(1))
         let other = ContainerKey(
@@ -54,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `alone it goes in one request, however much it is`() async throws {
+    @Test func `alone a cascade of any size is one request`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, 70)
             let gone = try await relay.post("records/modify", Self.deletion)

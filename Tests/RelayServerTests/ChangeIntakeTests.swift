@@ -39,7 +39,7 @@ import Testing
         return (intake, turns)
     }
 
-    @Test func `beside others a webhook of changes that may be dear goes in part by part`()
+    @Test func `beside other containers a webhook of dear changes is appended in parts`()
         async throws
     {
         let store = try TemporaryStore(in: .memory).open()
@@ -74,7 +74,9 @@ import Testing
     }
 
     /// A part ends at 16 MiB, and the next part gets the share that it left.
-    @Test func `beside others what a part did not take is not counted`() async throws {
+    @Test func `beside other containers changes that a part left over are not counted`()
+        async throws
+    {
         let store = try TemporaryStore(in: .memory).open()
         try await store.save(
             ContainerSettings(key: Fixtures.container, topics: []), at: Fixtures.moment)
@@ -152,7 +154,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `what was prepared counts as long as the schema is the same`(
+    func `prepared changes are valid as long as the schema is the same`(
         changes: Bool
     ) async throws {
         let store = try TemporaryStore(in: .memory).open()

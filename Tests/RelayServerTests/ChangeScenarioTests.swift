@@ -44,7 +44,7 @@ import Testing
         return results.map { if case .object(let object) = $0 { object["status"] } else { nil } }
     }
 
-    @Test func `a change is in the log before it is answered, and once only`() async throws {
+    @Test func `a change is in the log once before the answer`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)
             let headers = Self.signed(Self.change, id: "m1", secret: secret)
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `a webhook that is not the source's changes nothing`() async throws {
+    @Test func `a webhook that fails verification changes nothing`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)
             let stale = Self.signed(Self.change, id: "m1", secret: secret, seconds: -301)
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `who cannot sign uses up nothing of a source's rate`() async throws {
+    @Test func `unverified webhooks do not use up a source's rate`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)
             let limited = try await relay.admin(
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `a webhook with another method is seen, with what to set`() async throws {
+    @Test func `a webhook with another method is recorded with advice`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(.put, Self.sources + "/shop", #"{"preset":"supabase"}"#)
             let reason: JSONValue = .string(
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `a webhook that is refused before it is read is seen`() async throws {
+    @Test func `a webhook refused before its body is read is recorded`() async throws {
         try await TestRelay.with(limits: RequestLimits(webhookBytes: 100)) { relay in
             _ = try await relay.admin(
                 .put, Self.sources + "/shop",
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `of a reason that has no end the beginning is kept`() async throws {
+    @Test func `a long reason is truncated`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(
                 .put, Self.sources + "/shop",
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `refused webhooks are seen, and counted for each source`() async throws {
+    @Test func `refused webhooks are listed and counted for each source`() async throws {
         try await TestRelay.with { relay in
             let secret = try await Self.signedSource(relay)
             let good = Self.signed(Self.change, id: "m1", secret: secret)
@@ -239,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `saving changes what is named, and rotating keeps the secret before`()
+    @Test func `a save changes only named members, and a rotation keeps the former secret`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -285,7 +285,7 @@ import Testing
         }
     }
 
-    @Test func `a sender of CloudEvents may ask whether it may post`() async throws {
+    @Test func `a sender of CloudEvents may ask for permission to post`() async throws {
         try await TestRelay.with { relay in
             for preset in ["cloudevents", "hasura"] {
                 _ = try await relay.admin(
@@ -323,7 +323,7 @@ import Testing
         }
     }
 
-    @Test func `changes that are older than what is known are counted with their source`()
+    @Test func `stale changes are counted for their source`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -343,7 +343,7 @@ import Testing
         }
     }
 
-    @Test func `one bad change in a batch is refused by itself, and the status says so`()
+    @Test func `one bad change of a batch is refused by itself, and the status says so`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -365,7 +365,9 @@ import Testing
         }
     }
 
-    @Test func `what cannot be mapped is parked, listed, replayed and gone`() async throws {
+    @Test func `a change that cannot be mapped is parked, listed, replayed and removed`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let wrong =
                 #"{"preset":"supabase","verification":{"scheme":"none"},"onUnmappable":"park"#
@@ -398,7 +400,7 @@ import Testing
         }
     }
 
-    @Test func `what is replayed several times at once is appended once, though it has no key`()
+    @Test func `a change replayed several times at once is appended once even without a key`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -426,7 +428,7 @@ import Testing
         }
     }
 
-    @Test func `where a refusal would stop the source, a conflict is parked, once`() async throws {
+    @Test func `if a refusal would stop the source, a conflict is parked once`() async throws {
         try await TestRelay.with { relay in
             let made = try await relay.admin(
                 .put, Self.sources + "/db",
@@ -459,7 +461,7 @@ import Testing
         }
     }
 
-    @Test func `a batch of another length under the same ID is refused whole`() async throws {
+    @Test func `a batch of another length under the same ID is refused as a whole`() async throws {
         try await TestRelay.with { relay in
             let made = try await relay.admin(
                 .put, Self.sources + "/db", #"{"preset":"belfry","verification":{"scheme":"none"}}"#
@@ -483,7 +485,7 @@ import Testing
         }
     }
 
-    @Test func `malformed bodies are told where`() async throws {
+    @Test func `malformed bodies are refused with the place`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(
                 .put, Self.sources + "/open",

@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `a push is marked by its apns-id, once and for good`() async throws {
+    @Test func `a push is marked by its apns-id, once and permanently`() async throws {
         try await Self.with { relay, pushes in
             let phone = try #require(pushes["phone"])
             let named: JSONObject = ["deliveryID": .string(phone.apnsID)]
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `what is said of a push that told of several counts for each of them`()
+    @Test func `a receipt for a digest counts for each of its deliveries`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -162,7 +162,7 @@ import Testing
         }
     }
 
-    @Test func `a notification is marked by its nid, whether or not there is an inbox`()
+    @Test func `a notification is marked by its nid with and without an inbox`()
         async throws
     {
         try await Self.with { relay, pushes in
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func `what was opened on a device that is not named is told of the push that came`()
+    @Test func `an opening on an unnamed device counts for the push that arrived`()
         async throws
     {
         try await Self.with { relay, pushes in
@@ -217,7 +217,7 @@ import Testing
         }
     }
 
-    @Test func `what is another user's is like what is not there`() async throws {
+    @Test func `another user's notification is answered like a missing one`() async throws {
         try await Self.with { relay, pushes in
             let phone = try #require(pushes["phone"])
             let nothing = "943172cd-822f-4890-8a2b-b24bb2a15527"
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func `a moment is never before its change or after the call`() async throws {
+    @Test func `a receipt's moment is not before the change or after the call`() async throws {
         try await Self.with { relay, pushes in
             let push = try #require(pushes["bobs"])
             let tablet = try #require(pushes["tablet"])
@@ -284,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func `bad input is answered with its field and what is allowed`() async throws {
+    @Test func `bad input is refused with the field and the allowed values`() async throws {
         try await Self.with { relay, _ in
             let many: JSONValue = .array(Array(repeating: "x", count: 201))
             for (body, says) in [

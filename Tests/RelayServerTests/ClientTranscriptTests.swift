@@ -21,7 +21,7 @@ import Testing
 
     // MARK: CloudKit JS 2
 
-    @Test func `CloudKit JS 2 registers its page twice and hears by one courier`() async throws {
+    @Test func `CloudKit JS 2 registers its page twice and polls one courier`() async throws {
         try await TestRelay.with { relay in
             let made = try await relay.call(
                 .post, "\(Self.device)/create\(Self.page)",
@@ -79,7 +79,7 @@ import Testing
 
     /// CloudKit JS sends a record back as it fetched it, perhaps long ago.
     @Test(arguments: ["2", "bobs-phone"])
-    func `what a page writes is stamped with device 2, and its client is the origin`(
+    func `a page's change is stamped with device 2 and has the page's client as origin`(
         stated: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -99,7 +99,7 @@ import Testing
 
     // MARK: Users
 
-    @Test func `who is signed in may be asked of every database, people are sought in one`()
+    @Test func `the caller can be asked of every database, and users are discovered in one`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: ["DEVELOPMENT", "Development", "development"])
-    func `the environment is written in any case`(word: String) async throws {
+    func `the environment is accepted in any case`(word: String) async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .get,
@@ -164,7 +164,9 @@ import Testing
     }
 
     @Test(arguments: ["forceUpdate", "forceReplace"])
-    func `who may not create a record does not by another word`(kind: String) async throws {
+    func `a user who may not create a record cannot do so by another operation`(
+        kind: String
+    ) async throws {
         try await TestRelay.with { relay in
             _ = try await relay.post("records/modify", Self.operation("create", "n1"))
             let answer = try await relay.call(
@@ -178,7 +180,8 @@ import Testing
         }
     }
 
-    @Test func `where another operation has another end, each is told in its place`() async throws {
+    @Test func `operations with different outcomes are each answered in their place`() async throws
+    {
         try await TestRelay.with { relay in
             _ = try await relay.post("records/modify", Self.operation("create", "n1"))
             let answer = try await relay.call(
@@ -203,7 +206,7 @@ import Testing
 
     // MARK: Signing in
 
-    @Test func `the way to sign in leads back to the page that asked`() async throws {
+    @Test func `the sign-in URL leads back to the page that asked`() async throws {
         try await TestRelay.with { relay in
             let target = "\(TestRelay.path)/public/users/caller\(Self.anonymous)"
             let own = "https://relay.example/sign-in/1/iCloud.com.example.Art/development"
@@ -236,7 +239,7 @@ import Testing
                 + "&origin=http%3A%2F%2Flocalhost%3A8000#top"
         ),
     ])
-    func `a configured page learns the container and where to lead back to`(
+    func `a page with a fixed configuration learns the container and the return address`(
         configured: String, expected: String
     ) {
         let address = SignInAddress(
@@ -291,7 +294,7 @@ import Testing
         }
     }
 
-    @Test func `a server key takes no user's telephone, and has couriers`() async throws {
+    @Test func `a server key cannot take over a user's phone, and has couriers`() async throws {
         try await TestRelay.with { relay in
             let key = try await Self.serverKey(of: relay)
             let place = "/device/1/iCloud.com.example.Art/development/tokens/"
@@ -317,7 +320,7 @@ import Testing
         }
     }
 
-    @Test func `who cannot sign uses up nothing of a server key's rate`() async throws {
+    @Test func `unsigned requests do not use up a server key's rate`() async throws {
         try await TestRelay.with { relay in
             let key = try await Self.serverKey(of: relay)
             let limited = try await relay.admin(
@@ -342,7 +345,7 @@ import Testing
     // MARK: Subscriptions
 
     @Test(arguments: ["desiredKeys", "additionalFields"])
-    func `the fields that travel in a push are answered under the name they were sent by`(
+    func `additional fields of a push are answered under the name that was sent`(
         name: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -367,7 +370,7 @@ import Testing
             }
         }
     }
-    @Test func `who asks for no fields finds that again, and one name is used at a time`()
+    @Test func `an empty list of fields is returned as such, and two names at once are refused`()
         async throws
     {
         @Sendable func info(_ members: String) -> String {

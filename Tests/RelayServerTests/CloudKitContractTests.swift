@@ -86,7 +86,7 @@ import Testing
         try await TestRelay.with { try await scenario.check(on: $0) }
     }
 
-    @Test func `signing in is offered with its address`() async throws {
+    @Test func `signing in is offered with its URL`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .get, "\(Self.path)/public/users/caller?\(Self.token)&ckWebAuthToken=null")
@@ -121,7 +121,9 @@ import Testing
 
     // MARK: Users
 
-    @Test func `the caller is told in the flat form and in that of Apple's text`() async throws {
+    @Test func `the caller is returned in the flat form and in the form of Apple's text`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .get, "\(Self.path)/public/users/caller\(TestRelay.query())")
@@ -177,7 +179,7 @@ import Testing
                     + #"{"recordName":"\#(name)","action":"VALIDATE"},"type":"REFERENCE"}}}"#))
     }
 
-    @Test func `a reference that validates must lead somewhere`() async throws {
+    @Test func `a validated reference must have a target`() async throws {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1])
             let lost = try await relay.post("records/modify", Self.reference("nobody"))
@@ -190,7 +192,7 @@ import Testing
     }
 
     /// The relay reads them a few at a time.
-    @Test func `all that refer to a record by DELETE_SELF go with it, and theirs`() async throws {
+    @Test func `a deletion cascades through DELETE_SELF references of any depth`() async throws {
         @Sendable func child(_ name: String, of parent: String) -> String {
             RecordScenarioTests.operation(
                 "create",
@@ -219,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func `of very many references that validate a record is refused`() async throws {
+    @Test func `a record with very many validated references is refused`() async throws {
         @Sendable func links(_ names: [String]) -> String {
             let references = names.map { #"{"recordName":"\#($0)","action":"VALIDATE"}"# }
             return RecordScenarioTests.body(
@@ -240,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func `of very many references that validate in one request some are refused`()
+    @Test func `a request with very many validated references is refused in part`()
         async throws
     {
         let references = (0..<900).map { #"{"recordName":"n\#($0)","action":"VALIDATE"}"# }
@@ -263,7 +265,7 @@ import Testing
         }
     }
 
-    @Test func `what refers to a record by DELETE_SELF goes with it`() async throws {
+    @Test func `a record that refers by DELETE_SELF is deleted with its target`() async throws {
         @Sendable func child(_ name: String, of parent: String, _ action: String) -> String {
             RecordScenarioTests.operation(
                 "create",
@@ -291,7 +293,7 @@ import Testing
         }
     }
 
-    @Test func `two operations on one record in a request are refused, the first is applied`()
+    @Test func `a second operation on one record in a request is refused`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -304,7 +306,7 @@ import Testing
         }
     }
 
-    @Test func `names that the client leaves out are made up`() async throws {
+    @Test func `omitted record names are generated`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.post(
                 "records/modify",

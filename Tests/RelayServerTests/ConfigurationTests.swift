@@ -14,7 +14,7 @@ import Testing
             try await ConfigurationValues.gather(arguments: arguments, environment: environment))
     }
 
-    @Test func `a database that cannot be one is told with the other settings`() async throws {
+    @Test func `an invalid database URL is reported together with other settings`() async throws {
         let url = try await problems(["--storage-url", "mysql://geheim@h/d", "--http-port", "x"])
         #expect(url.count == 2)
         let told = url.first { $0.hasPrefix("storage.url: ") } ?? ""
@@ -46,7 +46,7 @@ import Testing
         try await body(url.path)
     }
 
-    @Test func `nothing said means the documented defaults`() async throws {
+    @Test func `without settings the documented defaults apply`() async throws {
         let configuration = try await decode()
         #expect(configuration.http == .init(host: "127.0.0.1", port: 8080))
         #expect(configuration.admin == .init(host: "127.0.0.1", port: 8081))
@@ -69,13 +69,13 @@ import Testing
         ("::1", "http://[::1]:8080"), ("fd00::5", "http://[fd00::5]:8080"),
         ("relay.internal", "http://relay.internal:8080"),
     ])
-    func `where nobody says how clients reach the relay, the listener's address can be reached`(
+    func `the default public URL is the listener's reachable address`(
         host: String, url: String
     ) async throws {
         #expect(try await decode(["--http-host", host]).publicURL == url)
     }
 
-    @Test func `blanks around the elements of a list are none of theirs`() async throws {
+    @Test func `blanks around the elements of a list are ignored`() async throws {
         try await withFile(#"{"limits":{"deniedRecordTypes":"Secret* , _* "}}"#) { path in
             let configuration = try await decode(environment: ["BELFRY_CONFIG": path])
             #expect(configuration.limits.deniedRecordTypes == ["Secret*", "_*"])
@@ -89,13 +89,13 @@ import Testing
         ("--live-allowed-origins", ","), ("--http-trusted-proxies", " , "),
         ("--limits-denied-record-types", ","), ("--rates-containers", ",,"),
     ])
-    func `a list of nothing is refused`(flag: String, value: String) async throws {
+    func `an empty list is refused`(flag: String, value: String) async throws {
         let found = try await problems(["\(flag)=\(value)"])
         let rule = "must be a list of texts, divided by commas"
         #expect(found.map { $0.hasSuffix(rule) } == [true], "\(found)")
     }
 
-    @Test func `flags go before variables, and variables before the file`() async throws {
+    @Test func `flags take precedence over variables, and variables over the file`() async throws {
         let text =
             #"{"http":{"host":"1.1.1.1","port":1,"publicURL":"https://a.example/"},"apns":{""#
             + #"url":"https://gateway.example:2197"},"limits":{"deniedRecordTypes":["_*""#
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `everything that is wrong is said at once, with key, value and rule`() async throws {
+    @Test func `all errors are reported at once with key, value and rule`() async throws {
         let found = try await problems([
             "--http-port", "70000", "--log-level", "loud", "--apns-url", "http://x",
         ])
@@ -151,7 +151,7 @@ import Testing
             ]
         ),
     ])
-    func `flags that would have no effect are refused`(
+    func `flags without an effect are refused`(
         arguments: [String], problems wanted: [String]
     ) async throws {
         let found = try await problems(arguments)
@@ -160,7 +160,7 @@ import Testing
 
     /// The command line's parser treats a comma as the end of a value, and would drop the rest
     /// silently.
-    @Test func `what is given is taken or refused, and never passed over`() async throws {
+    @Test func `a given value is accepted or refused, and never ignored`() async throws {
         let hosts = "postgresql://belfry@a.example,b.example:5433/relay"
         for (flag, value) in [("--storage-url", hosts), ("--storage-path", "a, b.sqlite,")] {
             let apart = try await decode([flag, value])
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func `settings that no request could ever meet are refused together`() async throws {
+    @Test func `settings that no request could satisfy together are refused`() async throws {
         let found = try await problems(["--http-body-megabytes", "8"])
         #expect(
             found == [
@@ -236,7 +236,7 @@ import Testing
         #expect(try await problems(["--rates-containers", "a=1/1,b=0/0"]) == [])
     }
 
-    @Test func `what names no setting is refused`() async throws {
+    @Test func `an unknown setting is refused`() async throws {
         let flag = try await problems(["--htp-port", "1"])
         #expect(flag == ["--htp-port is not a setting; did you mean --http-port?"])
         try await withFile(#"{"http":{"prot":1}}"#) { path in
@@ -251,7 +251,7 @@ import Testing
         #expect(folder == ["the file /proc cannot be read: it is a folder"])
     }
 
-    @Test func `where users sign in is the URL of a page`() async throws {
+    @Test func `the sign-in setting is the URL of a page`() async throws {
         for text in [
             "https://app.example/sign-in?next=1#top", "http://127.0.0.1:3000", "https://a.example/",
             "https://a.example?next=/", "http://[::1]:3000/in",
@@ -271,7 +271,7 @@ import Testing
         }
     }
 
-    @Test func `a file that a shell makes of what a command prints is read`() async throws {
+    @Test func `a file from a shell's process substitution is read`() async throws {
         let pipe = Pipe()
         try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"http":{"port":4711}}"#.utf8))
         try pipe.fileHandleForWriting.close()
@@ -283,7 +283,7 @@ import Testing
         #expect(endless == ["the file /dev/zero cannot be read: File too large"])
     }
 
-    @Test func `the key of secrets comes by a pipe too, and has an end`() async throws {
+    @Test func `the key for secrets may come by a pipe, and its size is limited`() async throws {
         let pipe = Pipe()
         let key = Data(repeating: 7, count: 32).base64EncodedString()
         try pipe.fileHandleForWriting.write(contentsOf: Data("\(key)\n".utf8))
@@ -297,7 +297,7 @@ import Testing
             endless == ["secrets.keyFile: the file /dev/zero cannot be read: File too large"])
     }
 
-    @Test func `a file that is no object of JSON in UTF-8 is refused by its name`() async throws {
+    @Test func `a file that is no JSON object in UTF-8 is refused by name`() async throws {
         try await withFile("[]") { path in
             let list = try await problems(["--config", path])
             #expect(list == ["the file \(path) must contain a JSON object"])
@@ -312,7 +312,7 @@ import Testing
     }
 
     @Test(arguments: ["\r", "\n", " ", "\u{7F}"])
-    func `a token that no header carries as it is is refused`(end: String) async throws {
+    func `a token that no header can carry is refused`(end: String) async throws {
         let token = String(repeating: "a", count: 24)
         #expect(try await problems(["--admin-token", token]) == [])
         let found = try await problems(["--admin-token", token + end])
@@ -323,7 +323,7 @@ import Testing
             ])
     }
 
-    @Test func `variables that set nothing are told, and stop nothing`() async throws {
+    @Test func `variables without an effect are reported and stop nothing`() async throws {
         let values = try await ConfigurationValues.gather(
             arguments: [],
             environment: [
@@ -342,7 +342,7 @@ import Testing
         #expect(try RelayConfiguration(values).http.port == 8080)
     }
 
-    @Test func `the documentation lists every setting as the code has it`() throws {
+    @Test func `the documentation lists every setting as in the code`() throws {
         let text = try Documentation.text("docs/configuration.md")
         for key in ConfigurationKeys.all {
             let value = key.defaultText.map { "`\($0)`" } ?? "–"

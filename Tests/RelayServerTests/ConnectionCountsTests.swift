@@ -16,21 +16,21 @@ import Testing
         ("127.0.0.1", "127.0.0.1:80"), ("::ffff:10.1.2.3", "10.1.2.3"),
         ("[2001:db8::1]:443", "2001:db8::1"), (" 10.1.2.3 ", "10.1.2.3"),
     ])
-    func `one address is one, however it is written`(left: String, right: String) throws {
+    func `spellings of one address are one address`(left: String, right: String) throws {
         #expect(try Self.address(left) == Self.address(right))
     }
 
     @Test(arguments: ["", "localhost", "10.1.2", "1.2.3.4.5", "unknown", "_hidden", "::g"])
-    func `what is no address is none`(text: String) {
+    func `a malformed address is refused`(text: String) {
         #expect(ClientAddress(text: text) == nil)
     }
 
-    @Test func `what is longer than any address is none, and its letters are not gone over`() {
+    @Test func `a text longer than any address is refused without being parsed`() {
         #expect(ClientAddress(text: String(repeating: " ", count: 300) + "10.1.2.3") == nil)
         #expect(ClientAddress(text: String(repeating: " ", count: 200) + "10.1.2.3") != nil)
     }
 
-    @Test func `an address of a socket is the one that people write`() throws {
+    @Test func `a socket's address is printed as people write it`() throws {
         for text in ["127.0.0.1", "10.1.2.3", "::1", "2001:db8:1:2:3:4:5:6"] {
             let socket = try SocketAddress(ipAddress: text, port: 80)
             #expect(ClientAddress(socket) == (try Self.address(text)))
@@ -55,18 +55,18 @@ import Testing
         ("0.0.0.0/0", "1.2.3.4", true), ("0.0.0.0/0", "2001:db8::1", false),
         ("::/0", "1.2.3.4", true),
     ])
-    func `a network has its addresses`(range: String, address: String, isIn: Bool) throws {
+    func `a network contains its addresses`(range: String, address: String, isIn: Bool) throws {
         #expect(try #require(AddressRange(text: range)).contains(Self.address(address)) == isIn)
     }
 
     @Test(arguments: [
         "10.0.0.0/33", "10.0.0.0/", "/8", "10.0.0.0/8/8", "x/8", "::/129", "1.2.3.4/-1",
     ])
-    func `what is no network is none`(text: String) {
+    func `a malformed network is refused`(text: String) {
         #expect(AddressRange(text: text) == nil)
     }
 
-    @Test func `only proxies that are believed say whom they act for`() throws {
+    @Test func `only trusted proxies can name the client that they act for`() throws {
         let proxies = TrustedProxies(
             ["10.0.0.0/8"].compactMap { AddressRange(text: $0) })
         func client(_ peer: String, _ forwarded: String...) throws -> ClientAddress {
@@ -89,7 +89,8 @@ import Testing
 
     // MARK: Who may come in
 
-    @Test func `a full listener refuses a few with a word, and takes nobody more`() throws {
+    @Test func `a full listener refuses a few connections with an answer and drops others`() throws
+    {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         for number in 0..<10 {
             #expect(book.arrive(from: try Self.address("10.0.0.\(number)")) == .served)
@@ -104,7 +105,7 @@ import Testing
         #expect(book.arrive(from: nil) == .served)
     }
 
-    @Test func `one address does not get all of a listener`() throws {
+    @Test func `one address cannot use all of a listener`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 5))
         let one = try Self.address("10.0.0.1")
         for _ in 0..<5 { #expect(book.arrive(from: one) == .served) }
@@ -123,7 +124,7 @@ import Testing
         #expect(book.arrive(from: one) == .served)
     }
 
-    @Test func `who holds most places gives way first, and who waits longest of them`() throws {
+    @Test func `the address with most connections gives way, the longest idle first`() throws {
         let (crowd, one) = (try Self.address("10.0.0.1"), try Self.address("10.0.0.2"))
         var idle = IdleConnections<Int>()
         idle.add(1, from: one, asked: true)
@@ -145,7 +146,7 @@ import Testing
         #expect(idle.next(for: .address, from: crowd) == 6)
     }
 
-    @Test func `who opens connections to ask nothing waits, and others do not`() throws {
+    @Test func `an address that opens idle connections waits, and others do not`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         let (one, two) = (try Self.address("10.0.0.1"), try Self.address("10.0.0.2"))
         for _ in 0..<256 {
@@ -170,7 +171,7 @@ import Testing
         #expect(book.waits(from: one, at: later))
     }
 
-    @Test func `those who wait take places, and of too many the first goes`() {
+    @Test func `waiting connections use places, and the first of too many is closed`() {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         for _ in 0..<5 {
             let isFull = book.hold()
@@ -183,7 +184,7 @@ import Testing
         #expect(book.held == 4)
     }
 
-    @Test func `who asks may come as often as there is room`() throws {
+    @Test func `an address that makes requests may connect as often as there is room`() throws {
         var book = ConnectionCounts(ConnectionCounts.Bounds(connections: 10, perAddress: 10))
         let one = try Self.address("10.0.0.1")
         for _ in 0..<1000 {
@@ -204,7 +205,7 @@ import Testing
         #expect(listener(64) == OpenFiles.least)
     }
 
-    @Test func `too few files for the connections that are set are told`() {
+    @Test func `too few files for the configured connections are reported`() {
         var settings = ListenerSettings()
         settings.connections = 10_000
         #expect(settings.shortage(OpenFiles(limit: 1_048_576), gateway: 4) == nil)
@@ -221,7 +222,7 @@ import Testing
         ConnectionPace(ConnectionPace.Bounds(), at: .zero)
     }
 
-    @Test func `the first head has its time from the beginning, byte by byte or not at all`() {
+    @Test func `the first head has a deadline from the start of the connection`() {
         var pace = Self.pace()
         #expect(pace.deadline?.moment == .seconds(15))
         for second in 1..<15 {
@@ -231,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func `a later head has its time from its first byte, and silence has more`() {
+    @Test func `a later head has a deadline from its first byte, and idling has more time`() {
         var pace = Self.pace()
         pace.hear(at: .seconds(1))
         pace.head(at: .seconds(1))
@@ -247,7 +248,7 @@ import Testing
         #expect(pace.deadline?.slowness == .head)
     }
 
-    @Test func `a connection of another relay outlasts the time for which that keeps it`() {
+    @Test func `a connection of another relay outlasts the time that relay keeps it`() {
         var bounds = ConnectionPace.Bounds()
         bounds.idle = .seconds(1)
         #expect(bounds.ofRelays.idle == .seconds(75))
@@ -255,7 +256,7 @@ import Testing
         #expect(bounds.ofRelays.idle == .seconds(3600))
     }
 
-    @Test func `a body may neither stand still nor trickle`() {
+    @Test func `a body may neither stall nor trickle`() {
         var pace = Self.pace()
         pace.head(at: .zero)
         #expect(pace.deadline?.moment == .seconds(30))
@@ -280,7 +281,7 @@ import Testing
         }
     }
 
-    @Test func `whoever does not take an answer is ended, and a held poll is not`() {
+    @Test func `a client that does not read its response is disconnected, unlike a held poll`() {
         var pace = Self.pace()
         pace.head(at: .zero)
         pace.requestEnded(at: .zero)
@@ -303,14 +304,16 @@ import Testing
         ("127.0.0.1.evil.example", false), ("localhost:99999", false), ("localhost/x", false),
         ("", false), ("localhost\u{0}", false), ("127.0.0.1:", false),
     ])
-    func `a host is followed only where it leads here`(host: String, isFollowed: Bool) throws {
+    func `a host header is only used if it leads to this relay`(
+        host: String, isFollowed: Bool
+    ) throws {
         let base = CourierBase(configured: nil, own: "http://0.0.0.0:8080", scheme: "http")
         let reached = try Self.address("192.168.1.5")
         let url = base.url(authority: host, reached: reached, forwardedScheme: nil)
         #expect(url == (isFollowed ? "http://\(host)" : "http://0.0.0.0:8080"))
     }
 
-    @Test func `what is configured goes before every host`() {
+    @Test func `the configured URL takes precedence over every host header`() {
         let base = CourierBase(
             configured: "https://push.example.com", own: "http://x", scheme: "http")
         #expect(

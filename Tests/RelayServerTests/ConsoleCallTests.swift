@@ -21,7 +21,7 @@ import Testing
 
     // MARK: What needs attention
 
-    @Test func `the relay judges itself as doctor does, without what it cannot know`() async throws
+    @Test func `the relay's own checkup equals doctor's without what it cannot know`() async throws
     {
         try await TestRelay.with { relay in
             let fine = try await relay.admin(.get, "attention")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `what is left over leads to its container, also by a token of that alone`()
+    @Test func `open problems lead to their container, also with a container's token`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -77,7 +77,7 @@ import Testing
 
     // MARK: Users
 
-    @Test func `users are listed by name, with what they have, page by page`() async throws {
+    @Test func `users are listed by name with what they have, page by page`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("new", "artist = \"a-1\""))
             let all = try await relay.client.administer("GET", "\(relay.container.path)/users")
@@ -103,7 +103,7 @@ import Testing
 
     // MARK: Sending and mending
 
-    @Test func `a change that is sent goes the way of a webhook, and is in the audit log`()
+    @Test func `a change sent by the operator is treated as a webhook and audited`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `what is parked is mended and replayed, and stays while it cannot be mapped`()
+    @Test func `a parked change is edited and replayed, and stays while it cannot be mapped`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -165,7 +165,7 @@ import Testing
 
     // MARK: A container in one answer, and phones
 
-    @Test func `a container is told of in one answer, without a secret`() async throws {
+    @Test func `a container's overview is one answer without a secret`() async throws {
         try await TestRelay.with { relay in
             try await Self.addSource(relay)
             let shown = try await relay.admin(.get, "\(Self.container)/summary")
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `only a sandbox has phones, and they show what they got`() async throws {
+    @Test func `only a sandbox has phones, and they show their pushes`() async throws {
         try await TestRelay.with { relay in
             let none = try await relay.admin(.get, "phones")
             #expect(none.status == 404)

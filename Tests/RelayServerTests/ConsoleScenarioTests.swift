@@ -48,7 +48,7 @@ import Testing
 
     // MARK: Files
 
-    @Test func `every file of the console's folder is served as what it is`() async throws {
+    @Test func `every file of the console's folder is served with its type`() async throws {
         let folder = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Sources/RelayServer/Console/Pages").standardized
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
@@ -62,7 +62,7 @@ import Testing
         #expect(ConsoleFiles.all.reduce(0) { $0 + $1.bytes.count } <= 240_000)
     }
 
-    @Test func `the page is served at every place that is no file, and may do nothing foreign`()
+    @Test func `the page is served at every path without a file, with a strict policy`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -96,8 +96,7 @@ import Testing
         }
     }
 
-    @Test func `the web client is served compressed, and to whoever has it not again`() async throws
-    {
+    @Test func `the web client is served compressed and revalidated`() async throws {
         try await TestRelay.with { relay in
             let small = try await relay.call(
                 .get, "/live/client.js", headers: ["Accept-Encoding": "gzip, br"])
@@ -124,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `browsers get the files compressed, each form by its own name`() async throws {
+    @Test func `browsers get compressed files, each form with its own tag`() async throws {
         try await TestRelay.with { relay in
             let plain = try await relay.call(.get, "/console/console.js")
             let small = try await relay.call(
@@ -153,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `the bare address leads browsers there, and tells programs what it told them`()
+    @Test func `the bare address redirects browsers and answers programs as before`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -179,7 +178,7 @@ import Testing
 
     // MARK: Signing in
 
-    @Test func `a token becomes a cookie that pages cannot read, and that ends by signing out`()
+    @Test func `a token becomes an HttpOnly cookie that ends with signing out`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -215,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `over TLS the cookie is for TLS alone`() async throws {
+    @Test func `over TLS the cookie is secure`() async throws {
         try await TestRelay.with(adjusting: { $0.scheme = "https" }) { relay in
             let answer = try await relay.admin(.post, "session")
             let cookie = try #require(answer.headers[.setCookie])
@@ -223,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `two relays on one host have cookies of their own`() {
+    @Test func `two relays on one host have different cookies`() {
         var request = RelayRequest(
             method: "GET", target: "/", uuid: "", receivedAt: TestRelay.now)
         request.authority = Self.host
@@ -237,7 +236,7 @@ import Testing
         #expect(answer.headers[.setCookie]?.hasPrefix("belfry-console=ef;") == true)
     }
 
-    @Test func `a cookie names the shard whose store knows the session`() {
+    @Test func `a cookie names the shard of its session`() {
         var request = RelayRequest(
             method: "GET", target: "/", uuid: "", receivedAt: TestRelay.now)
         request.authority = "belfry.example"
@@ -251,7 +250,7 @@ import Testing
         #expect(cookie.secret(in: request) == nil)
     }
 
-    @Test func `a wrong token begins nothing, and many are slowed as everywhere`() async throws {
+    @Test func `a wrong token starts no session, and guesses are slowed`() async throws {
         try await TestRelay.with { relay in
             let wrong = try await relay.call(
                 .post, "/admin/1/session", headers: ["Authorization": "Bearer guessed"])
@@ -277,7 +276,7 @@ import Testing
         (["Sec-Fetch-Site": "same-origin", "X-Belfry-Console": "1"], 200),
         (["Origin": "http://localhost", "X-Belfry-Console": "1"], 200),
         (["X-Belfry-Console": "1"], 200),
-    ]) func `what may change something comes from the console's own page`(
+    ]) func `changes are only accepted from the console's own page`(
         headers: [String: String], status: Int
     ) async throws {
         try await TestRelay.with { relay in
@@ -288,7 +287,7 @@ import Testing
         }
     }
 
-    @Test func `another site cannot read by a session, nor sign anybody in`() async throws {
+    @Test func `another site can neither read with a session nor sign anybody in`() async throws {
         try await TestRelay.with { relay in
             let cookie = try await Self.signIn(relay)
             for (site, status) in [("cross-site", 403), ("none", 200), ("same-origin", 200)] {
@@ -309,7 +308,7 @@ import Testing
 
     // MARK: Whose session
 
-    @Test func `a session may do what its token may, and ends with it`() async throws {
+    @Test func `a session may do what its token may and ends with it`() async throws {
         try await TestRelay.with { relay in
             let place = #""container":"iCloud.com.example.Art","environment":"development""#
             let reading = try await relay.makeToken(#""access":"read""#)
@@ -341,7 +340,7 @@ import Testing
         }
     }
 
-    @Test func `a session ends when nothing is done, and after its time whatever is done`()
+    @Test func `a session ends when idle, and after its maximum time`()
         async throws
     {
         let moment = Moment()
@@ -361,7 +360,7 @@ import Testing
         }
     }
 
-    @Test func `a code signs in once, as the token that made it`() async throws {
+    @Test func `a code signs in once with the rights of its token`() async throws {
         let moment = Moment()
         try await TestRelay.with(adjusting: { $0.now = { moment.now } }) { relay in
             let reading = try await relay.makeToken(#""access":"read""#)

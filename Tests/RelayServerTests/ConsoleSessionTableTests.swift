@@ -11,7 +11,7 @@ import Testing
         start.advanced(by: .seconds(seconds))
     }
 
-    @Test func `a further session of a token ends the one that was idle for longest`() {
+    @Test func `a further session of a token ends the longest idle one`() {
         var table = ConsoleSessionTable(ConsoleSettings())
         for number in 0..<16 {
             #expect(table.begin("a\(number)", with: "a", at: Self.at(Int64(number))) != nil)
@@ -26,7 +26,7 @@ import Testing
         #expect(table.count == 17)
     }
 
-    @Test func `all tokens together have a bound, and what has ended makes room`() {
+    @Test func `all tokens share a bound, and ended sessions make room`() {
         var table = ConsoleSessionTable(ConsoleSettings())
         for number in 0..<256 {
             #expect(table.begin("\(number)", with: "t\(number)", at: Self.start) != nil)
@@ -36,7 +36,7 @@ import Testing
         #expect(table.count == 1)
     }
 
-    @Test func `a clock that is set back takes no time away`() {
+    @Test func `a clock that is set back shortens no session`() {
         var table = ConsoleSessionTable(ConsoleSettings())
         _ = table.begin("a", with: "t", at: Self.start)
         #expect(table.use("a", at: Self.at(3000)) != nil)
@@ -44,7 +44,7 @@ import Testing
         #expect(table.use("a", at: Self.at(6500)) != nil)
     }
 
-    @Test func `the end of a token takes its sessions and codes, and no others`() {
+    @Test func `the end of a token ends its sessions and codes only`() {
         var table = ConsoleSessionTable(ConsoleSettings())
         _ = table.begin("a", with: "t", at: Self.start)
         _ = table.begin("b", with: "u", at: Self.start)
@@ -55,7 +55,7 @@ import Testing
         #expect(table.redeem(code: "c", at: Self.start) == nil)
     }
 
-    @Test func `codes that nobody redeems make room for others`() {
+    @Test func `unused codes make room for others`() {
         var table = ConsoleSessionTable(ConsoleSettings())
         for number in 0...32 { _ = table.keep(code: "\(number)", for: "t", at: Self.start) }
         #expect(table.redeem(code: "0", at: Self.start) == nil)
@@ -63,7 +63,7 @@ import Testing
         #expect(table.redeem(code: "1", at: Self.start) == nil)
     }
 
-    @Test func `codes of one token take no place from another's`() {
+    @Test func `codes of one token displace none of another's`() {
         var table = ConsoleSessionTable(ConsoleSettings())
         _ = table.keep(code: "own", for: "u", at: Self.start)
         for number in 0...64 { _ = table.keep(code: "\(number)", for: "t", at: Self.start) }

@@ -25,7 +25,7 @@ import Testing
         return entry
     }
 
-    @Test func `a save says what the predicate costs`() async throws {
+    @Test func `a save reports the cost of the predicate`() async throws {
         try await TestRelay.with { relay in
             let found = entry(
                 try await relay.post(
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a predicate beyond the limit is refused, and the reason names it`() async throws {
+    @Test func `a predicate beyond the limit is refused with the limit's name`() async throws {
         var limits = RequestLimits()
         limits.costs.perPredicate = 2
         try await TestRelay.with(limits: limits) { relay in
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a container sets its own bounds, and goes back to the configuration's`()
+    @Test func `a container can set its own cost limits and reset them`()
         async throws
     {
         try await RunningRelay.with(["--limits-predicate-cost", "2"]) { relay in
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `what one user and all users save is bounded, and equal conditions count once`()
+    @Test func `the costs of one user and of a record type are limited, equal conditions once`()
         async throws
     {
         let settings = ["--limits-user-cost", "4", "--limits-record-type-cost", "6"]
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `what is saved is saved again at a bound, as is what weighs no more in its place`()
+    @Test func `at a limit a condition may be saved again or replaced by one of equal cost`()
         async throws
     {
         let settings = ["--limits-user-cost", "4", "--limits-record-type-cost", "5"]
@@ -172,7 +172,7 @@ import Testing
 
     /// A change with that value costs as much as all the conditions under it, whatever they
     /// replaced.
-    @Test func `what is saved in the place of a heavier one joins no crowd that is full`()
+    @Test func `an update from a dearer condition cannot join a full value`()
         async throws
     {
         // Sixteen of Bob's conditions are counted with two comparisons each, since many are under
@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func `what conditions take in memory is bounded, of a user and of a container`()
+    @Test func `the memory of conditions is limited for a user and for a container`()
         async throws
     {
         let settings = [
@@ -336,7 +336,7 @@ import Testing
         }
     }
 
-    @Test func `what is being saved at the same time is weighed together`() async throws {
+    @Test func `simultaneous saves are counted together`() async throws {
         var limits = RequestLimits()
         limits.costs.perUser = 4
         // Nothing is followed here, so everything that is saved stays in progress.
@@ -356,7 +356,7 @@ import Testing
         }
     }
 
-    @Test func `what was being saved is free again once the follower has it`() async throws {
+    @Test func `a saved condition is counted once after the follower has it`() async throws {
         try await RunningRelay.with(["--limits-user-cost", "4"]) { relay in
             for round in 0..<6 {
                 let conditions = (0..<2).map {
@@ -372,7 +372,7 @@ import Testing
         }
     }
 
-    @Test func `what connected clients ask for bears the same bounds as what is saved`()
+    @Test func `live queries count for the same limits as saved subscriptions`()
         async throws
     {
         let settings = ["--limits-user-cost", "4", "--limits-record-type-cost", "6"]
@@ -438,7 +438,7 @@ import Testing
     }
 
     /// A condition that is found by a value does not count, in whatever dialect it is written.
-    @Test func `the bound of a user is for conditions that no value finds, in every dialect`()
+    @Test func `a user's limit is for conditions that no value finds, in every dialect`()
         async throws
     {
         try await RunningRelay.with(["--limits-user-cost", "3"]) { relay in

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `what waits is answered at once, the oldest first`() async throws {
+    @Test func `waiting notifications are returned at once, the oldest first`() async throws {
         let bench = try await Bench()
         try await bench.queue(1...2)
         #expect(try await bench.poll().value == "1")
@@ -83,7 +83,7 @@ import Testing
         #expect(try await poll[0].value == "1")
     }
 
-    @Test func `a poll is answered with nothing after the hold`() async throws {
+    @Test func `a poll returns nothing after the hold`() async throws {
         let bench = try await Bench { $0.hold = .seconds(25) }
         let poll = await bench.polls(1)
         bench.clock.advance(by: .seconds(25))
@@ -91,7 +91,7 @@ import Testing
         #expect(bench.polls.waiting == 0)
     }
 
-    @Test func `several polls of one courier share what comes, each something else`()
+    @Test func `simultaneous polls of one courier get different notifications`()
         async throws
     {
         let bench = try await Bench()
@@ -102,7 +102,7 @@ import Testing
         #expect(texts == ["1", "2", "3"])
     }
 
-    @Test func `a client that goes takes nothing with it`() async throws {
+    @Test func `a client that disconnects takes no notification with it`() async throws {
         let bench = try await Bench()
         let polls = await bench.polls(2)
         polls[1].cancel()
@@ -121,7 +121,7 @@ import Testing
         for poll in polls.dropFirst() { poll.cancel() }
     }
 
-    @Test func `polls beyond the bound are refused, unless one has waited long enough`()
+    @Test func `polls beyond the bound are refused unless one has waited long enough`()
         async throws
     {
         let bench = try await Bench {
@@ -141,7 +141,7 @@ import Testing
         #expect(Set(texts) == ["1", "2"])
     }
 
-    @Test func `who has fewer polls than others gets a place of theirs at once`() async throws {
+    @Test func `a party with few polls displaces one of a party with many`() async throws {
         let bench = try await Bench {
             $0.polls = 4
             $0.leastHold = .seconds(2)
@@ -159,7 +159,7 @@ import Testing
         for poll in [polls[2], polls[3], other, neighbour] { poll.cancel() }
     }
 
-    @Test func `what could not be handed over goes to the next poll`() async throws {
+    @Test func `a notification that could not be handed over goes to the next poll`() async throws {
         let bench = try await Bench()
         try await bench.queue(1...1)
         let taken = try #require(try await bench.polls.next(of: Bench.device.token))

@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `a registration answers CloudKit JS 1 with nothing, others where to listen`()
+    @Test func `a registration answers CloudKit JS 1 with nothing and others with the courier`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `a courier of the time before tickets is registered as ever`() async throws {
+    @Test func `a courier from before tickets can still register`() async throws {
         try await TestRelay.with { relay in
             let token = String(repeating: "ab", count: 32)
             let device = Device(
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// Operators see a courier's device token, and may be users of another container.
-    @Test func `who sees a courier's device token cannot take it over`() async throws {
+    @Test func `a courier's device token is not enough to take it over`() async throws {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay)
             let devices = try await relay.store.devices(
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `an application's new token takes the place of its old one`() async throws {
+    @Test func `an application's new token replaces its old one`() async throws {
         try await TestRelay.with { relay in
             for digits in ["ab", "cd"] {
                 let answer = try await relay.call(
@@ -169,7 +169,7 @@ import Testing
             (String(repeating: "ab", count: 31) + "ag", nil),
             ("q6ur", nil), ("", nil),
         ] as [(String, String?)])
-    func `a gateway's token is taken in hexadecimal digits and in base64, and mistyped in neither`(
+    func `an APNs token is accepted in hexadecimal and base64 but not mistyped`(
         text: String, digits: String?
     ) async throws {
         try await TestRelay.with { relay in
@@ -184,7 +184,9 @@ import Testing
         }
     }
 
-    @Test func `a courier is asked by GET or POST, and a dead one is forbidden`() async throws {
+    @Test func `a courier is polled by GET or POST, and an ended one answers forbidden`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay)
             let secret = Self.text(made["webcourierURL"]).split(separator: "/").last ?? ""
@@ -226,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func `a user ends own devices and no others`() async throws {
+    @Test func `a user can only end their own devices`() async throws {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay, query: Self.plain + "&clientId=tab")
             let bob = TestRelay.query("_bob")
@@ -257,7 +259,7 @@ import Testing
         }
     }
 
-    @Test func `a page of any origin may call, with credentials and with headers of its own`()
+    @Test func `a page of any origin may call with credentials and its own headers`()
         async throws
     {
         try await TestRelay.with { relay in

@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `a held GET is answered with the notification that comes, in CloudKit's shape`()
+    @Test func `a held GET is answered with the next notification in CloudKit's form`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `many polls at once get each notification exactly once`() async throws {
+    @Test func `many simultaneous polls get each notification exactly once`() async throws {
         try await RunningRelay.with(["--courier-hold-seconds", "1"]) { relay in
             let page = try await Page.open(relay)
             try await relay.container.save(.query("q"))
@@ -82,7 +82,7 @@ import Testing
 
     /// Pages close all the time, so an operator who is alerted about 5xx answers must not see
     /// these.
-    @Test func `a poll whose client has gone is no fault of the relay's`() async throws {
+    @Test func `a poll whose client disconnected does not count as a failure`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Page.open(relay)
             let port = try await relay.relay.ports.port(of: "http")
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func `a page is not told of its own changes`() async throws {
+    @Test func `a page gets no notification of its own changes`() async throws {
         try await RunningRelay.with(["--courier-hold-seconds", "1"]) { relay in
             let page = try await Page.open(relay, "page")
             try await relay.container.save(.query("q"))
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `the history has what was missed, marks read, and is its owner's alone`()
+    @Test func `the inbox keeps missed notifications and read marks for its owner alone`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -197,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func `a history that is fetched by GET leaves out what the device itself did`()
+    @Test func `an inbox fetched by GET omits the device's own changes`()
         async throws
     {
         try await RunningRelay.with { relay in

@@ -24,7 +24,7 @@ import Testing
         return try await relay.post("records/changes", body)
     }
 
-    @Test func `a token is told of what was deleted until the mark has gone, and then expires`()
+    @Test func `a token learns of deletions until the tombstone is removed, and then expires`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -55,7 +55,8 @@ import Testing
         }
     }
 
-    @Test func `who begins anew comes to an end, whatever was forgotten before`() async throws {
+    @Test func `a client that starts anew reaches the end despite removed tombstones`() async throws
+    {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1, 2, 3, 4])
             _ = try await relay.post("records/modify", Self.delete("a4"))
@@ -88,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `who syncs begins anew when a record type is kept no longer`() async throws {
+    @Test func `a client starts anew when a record type is no longer kept`() async throws {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1, 2])
             let before = try await Self.changes(relay, since: nil)["syncToken"]
@@ -118,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `a deleted zone is remembered until its mark has gone, and then tokens expire`()
+    @Test func `a deleted zone is known until its tombstone is removed, then tokens expire`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -178,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `marks stay for ever if that is asked for`() async throws {
+    @Test func `tombstones can be kept for ever`() async throws {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1])
             _ = try await relay.post("records/modify", Self.delete("a1"))
@@ -188,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func `what clients keep is not forgotten with the last versions of others' records`()
+    @Test func `clients' tombstones are kept when other records' versions are forgotten`()
         async throws
     {
         try await TestRelay.with { relay in

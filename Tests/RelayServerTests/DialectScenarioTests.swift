@@ -33,7 +33,7 @@ import Testing
         #""predicate":"n > nil""#, #""predicate":"n = 1.5""#,
         #""predicate":"createdUserRecordName = '__defaultOwner__'""#,
     ])
-    func `what can never fire is saved with a warning, in every dialect`(
+    func `a condition that can never fire is saved with a warning in every dialect`(
         query: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a reference as an argument is a reference, and what means nothing is refused`()
+    @Test func `a reference may be an argument, and a meaningless one is refused`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -103,7 +103,9 @@ import Testing
         ("nothing == 1", "there is no field nothing"),
         ("title.@count > 2", "@count of anything but a list field cannot be used"),
     ])
-    func `a condition in rql is held to the schema`(rql: String, reason: String?) async throws {
+    func `a condition in rql is checked against the schema`(
+        rql: String, reason: String?
+    ) async throws {
         try await TestRelay.with { relay in
             try await relay.define(Self.schema)
             let entry = try await Self.save(relay, #""rql":"\#(rql)""#)
@@ -128,7 +130,7 @@ import Testing
         (#""rql":"TRUEPREDICATE""#, false), (#""predicate":"n > 5""#, false),
         (#""where":{"n":{"$gt":5}}"#, false),
     ])
-    func `an indexed field is held to constants by each condition`(
+    func `an indexed field is compared with constants in each condition`(
         query: String, isTaken: Bool
     ) async throws {
         try await TestRelay.with { relay in
@@ -156,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `a field in brackets is held to the schema as one without`() async throws {
+    @Test func `a field in brackets is checked against the schema like others`() async throws {
         try await TestRelay.with { relay in
             try await relay.define(Self.schema)
             let entry = try await Self.save(relay, #""predicate":"SELF['year'] == 1503""#)
@@ -175,7 +177,7 @@ import Testing
         (#""predicate":"creationDate > now()""#, #"["create","update"]"#, nil),
         (#""predicate":"recordName == 'x'""#, #"["delete"]"#, nil),
     ])
-    func `what can never be known of a record that is not kept is refused`(
+    func `a condition on what is unknown about unkept records is refused`(
         query: String, firesOn: String, needed: String?
     ) async throws {
         try await TestRelay.with { relay in
@@ -196,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `clients write no records of users`() async throws {
+    @Test func `clients cannot write user records`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.post(
                 "records/modify",

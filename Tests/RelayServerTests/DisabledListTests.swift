@@ -45,7 +45,7 @@ import Testing
         return (ids, place("after"), place("before"))
     }
 
-    @Test func `the operator's list has those that were disabled, and why`() async throws {
+    @Test func `the operator's list shows disabled subscriptions with the reason`() async throws {
         try await TestRelay.with { relay in
             for (number, user) in ["_alice", "_alice", "_bob", "_bob", "_alice"].enumerated() {
                 try await Self.save(relay, "s\(number)", as: user)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `readyz names a follower that stands still, and where`() async throws {
+    @Test func `readyz names a follower that does not advance and its position`() async throws {
         let elapsed = Elapsed()
         let pulse = FollowerPulse { elapsed.duration }
         try await TestRelay.with(readiness: Readiness(pulse)) { relay in
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `what is not ready says why`() {
+    @Test func `a relay that is not ready says why`() {
         let pulse = FollowerPulse { .zero }
         #expect(Readiness(pulse) == .ready)
         #expect(

@@ -6,7 +6,7 @@ import Testing
     private static let source = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../Sources/CEmbeddedFiles/CEmbeddedFiles.c").standardized
 
-    @Test func `each file is embedded under its name as it is`() throws {
+    @Test func `each file is embedded unchanged under its name`() throws {
         let text = try String(contentsOf: Self.source, encoding: .utf8)
         let paths = text.split(separator: "\n").filter { $0.hasPrefix("#embed ") }
             .map { String($0.dropFirst(8).dropLast()) }
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func `a name that no file has is told apart`() {
+    @Test func `an unknown file name is recognised`() {
         #expect(EmbeddedFile.bytes(of: "open.json") == nil)
         #expect(EmbeddedFile.bytes(of: "") == nil)
     }

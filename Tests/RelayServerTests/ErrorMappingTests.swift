@@ -16,7 +16,7 @@ import Testing
     /// The name of the bound is that of the metric that counts refusals (docs/guarantees.md,
     /// promise 12).
     @Test(arguments: refusals)
-    func `a refusal beyond a bound names it, and says when to come again`(
+    func `a refusal by a bound names it and says when to retry`(
         error: StorageError, status: Int, bound: String
     ) {
         let answer = ErrorMapping(error).apiError

@@ -21,7 +21,7 @@ import Testing
         page.events.map(\.number)
     }
 
-    @Test func `the oldest make room, and who comes late is told how many are missing`() {
+    @Test func `the oldest events make room, and a late listener learns how many it missed`() {
         var ring = EventRing(events: 4, bytes: 1_000_000)
         for position in 1...6 { ring.append(Self.event(at: UInt64(position))) }
         let all = ring.page(after: 0, EventFilter(), limit: 100, room: 1_000_000)
@@ -34,7 +34,7 @@ import Testing
         #expect(none.events.isEmpty && none.last == 6 && none.missed == 0)
     }
 
-    @Test func `bytes are bounded, and the newest is kept`() {
+    @Test func `bytes are bounded, and the newest event is kept`() {
         var ring = EventRing(events: 100, bytes: 10_000)
         for position in 1...9 { ring.append(Self.event(at: UInt64(position), bytes: 3_000)) }
         let all = ring.page(after: 0, EventFilter(), limit: 100, room: 1_000_000)
@@ -44,7 +44,7 @@ import Testing
             Self.numbers(ring.page(after: 0, EventFilter(), limit: 9, room: 1_000_000)) == [10])
     }
 
-    @Test func `a page ends at its limit and its bytes, and goes on behind what was looked at`() {
+    @Test func `a page ends at its limits and continues after what was examined`() {
         var ring = EventRing(events: 100, bytes: 1_000_000)
         for position in 1...9 {
             ring.append(Self.event(position % 2 == 0 ? .push : .change, at: UInt64(position)))
@@ -61,7 +61,7 @@ import Testing
         #expect(Self.numbers(narrow) == [1])
     }
 
-    @Test func `a push is of the record of its change`() {
+    @Test func `a push event names the record of its change`() {
         var ring = EventRing(events: 100, bytes: 1_000_000)
         var change = Self.event(.change, at: 7)
         change.subject = WalkEvent.Subject(
@@ -76,7 +76,7 @@ import Testing
             Self.numbers(ring.page(after: 0, filter, limit: 100, room: 1_000_000)) == [1, 2])
     }
 
-    @Test func `filters by user and subscription ask what a change fired`() {
+    @Test func `filters by user and subscription use what the change fired`() {
         var change = Self.event(.change, at: 7)
         var filter = EventFilter()
         filter.user = Fixtures.identifier("alice")

@@ -11,7 +11,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainBoundsTests {
     private typealias Scenario = ExplainScenarioTests
 
-    @Test func `when its time is over it answers what it has, and says so`() async throws {
+    @Test func `at its time limit explain returns what it has and says so`() async throws {
         var settings = QueryAdmission.Settings()
         settings.time = .zero
         try await TestRelay.with(queries: settings) { relay in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `it ends when the caller has gone`() async throws {
+    @Test func `explain ends when the caller disconnects`() async throws {
         try await TestRelay.with { relay in
             let dependencies = relay.dependencies
             let service = ExplainService(
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a question has a query's place, and waits for none`() async throws {
+    @Test func `explain needs a query's place and is refused without one`() async throws {
         try await RunningRelay.with(["--queries-per-container", "1"]) { relay in
             try await relay.container.save(.query("q"))
             let position = try await Scenario.post(.change("create", "a1"), relay)

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainPushTests {
     private typealias Scenario = ExplainScenarioTests
 
-    @Test func `a token that died is named with the answer that ended it`() async throws {
+    @Test func `a forgotten token is explained by the gateway's answer`() async throws {
         let tablet = SampleDevice.usual[1]
         let script = AnswerScript([
             ScriptRule(
@@ -48,7 +48,7 @@ import Testing
         return reply["explanations", "0", "devices", "0"]
     }
 
-    @Test func `what waits is told with what for, and until when`() async throws {
+    @Test func `a waiting delivery is explained with its reason and its end`() async throws {
         let script = AnswerScript.all(
             ScriptedAnswer(.refuse(.init(status: 503, reason: "ServiceUnavailable"))))
         try await RunningRelay.with(script: script) { relay in
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `what is stale, merged or hidden takes its own step`() async throws {
+    @Test func `stale, merged and hidden changes each have their own step`() async throws {
         try await RunningRelay.with { relay in
             let silent: JSONObject = ["shouldSendContentAvailable": true]
             try await relay.container.save(
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `whose device made a change is told to its user and the operator alone`()
+    @Test func `the device that made a change is only named to its user and the operator`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `of one device that was not registered then its own reason is said`() async throws {
+    @Test func `a device registered too late gets its own reason`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             let position = try await Scenario.post(.change("create", "a1"), relay)
@@ -182,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `questions take places, and more of them than there are is refused`() async throws {
+    @Test func `questions beyond the places are refused`() async throws {
         try await RunningRelay.with(["--queries-per-container", "1"]) { relay in
             try await relay.container.save(.query("q"))
             let position = try await Scenario.post(.change("create", "a1"), relay)

@@ -120,7 +120,7 @@ import Testing
     ]
 
     @Test(arguments: sentences)
-    func `the step that decided is said in one sentence`(_ sentence: Sentence) async throws {
+    func `one sentence names the step that decided`(_ sentence: Sentence) async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(sentence.subscription)
             let position = try await Self.post(sentence.change, relay)
@@ -162,7 +162,7 @@ import Testing
 
     // MARK: Pushes
 
-    @Test func `of what fired every device is explained, and a delivery leads back to its change`()
+    @Test func `explain covers every device of a firing, and finds a change by a delivery`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -204,7 +204,9 @@ import Testing
         }
     }
 
-    @Test func `a subscription alone is told what fired it, and what nearly did`() async throws {
+    @Test func `a question with only a subscription returns its firings and near misses`()
+        async throws
+    {
         try await RunningRelay.with { relay in
             try await relay.container.save(
                 .query("q", "price < 100 AND artist = \"artist-1\""))
@@ -228,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func `a deletion that shows no record fired what asks nothing of the record`()
+    @Test func `a deletion without a record fires conditions that read nothing of it`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -252,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func `what was deleted, and what fired once, is told as it was then`() async throws {
+    @Test func `deleted and once subscriptions are explained as of the change`() async throws {
         try await RunningRelay.with { relay in
             let early = try await Self.post(.change("create", "a0"), relay)
             try await relay.container.save(
@@ -287,7 +289,7 @@ import Testing
         }
     }
 
-    @Test func `every answer fits the schema that the document has of it`() async throws {
+    @Test func `every answer fits its schema in the document`() async throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         let schema = try #require(document.answerSchema(ofPathEnding: "/subscriptions/explain"))
         let check = SchemaCheck(document: document)
@@ -313,7 +315,7 @@ import Testing
 
     // MARK: Rights
 
-    @Test func `what a user may not read is answered as what is not there`() async throws {
+    @Test func `what a user may not read is answered like what does not exist`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             let hidden = try await Self.post(
@@ -344,7 +346,7 @@ import Testing
         }
     }
 
-    @Test func `who loses the right to read learns that, and no value`() async throws {
+    @Test func `a user who loses the right to read learns that and no value`() async throws {
         try await RunningRelay.with { relay in
             try await relay.client.administer(
                 "POST", "\(relay.container.path)/schema/recordTypes/Artwork", ["shadow": true]
@@ -367,7 +369,7 @@ import Testing
 
     // MARK: Pruned
 
-    @Test func `what was pruned cannot be told, with what took it`() async throws {
+    @Test func `pruned data is reported with the setting that removed it`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             let position = try await Self.post(.change("create", "a1"), relay)
@@ -424,7 +426,7 @@ import Testing
         ),
     ]
 
-    @Test func `bad input is answered with its field and what is allowed`() async throws {
+    @Test func `bad input is refused with the field and the allowed values`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             for (question, status, reason) in Self.refusals {

@@ -15,7 +15,7 @@ import Testing
         try await relay.client.administer("GET", "\(relay.container.path)/explain?\(query)")
     }
 
-    @Test func `a duplicate is told by the ID that its sender gave it`() async throws {
+    @Test func `a duplicate is found by the sender's ID`() async throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         let check = SchemaCheck(document: document)
         try await RunningRelay.with { relay in
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `what of a batch was parked is told beside what was appended`() async throws {
+    @Test func `parked and appended changes of a batch are shown together`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.set(
                 source: "shop",
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `what is not known, or parked, is told as that`() async throws {
+    @Test func `unknown and parked webhooks are reported as such`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.set(
                 source: "shop",
@@ -139,7 +139,7 @@ import Testing
         ("a1", #"{"id":"a12"}"#, false), ("a1", #"{"id":a1}"#, false), ("é", #"["é"]"#, true),
         ("5", "", false),
     ])
-    func `a name is found as a text, and a number as one`(
+    func `a record name is found as a string, and a number as a number`(
         name: String, body: String, isFound: Bool
     ) throws {
         let name = try #require(RecordName(rawValue: name))

@@ -8,7 +8,9 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainSentenceTests {
     private typealias Scenario = ExplainScenarioTests
 
-    @Test func `several changes are counted as changes, one by subscriptions`() async throws {
+    @Test func `several changes are summarised by changes, and one change by subscriptions`()
+        async throws
+    {
         try await RunningRelay.with { relay in
             try await relay.container.save(
                 .query("q", "price < 100", firesOn: ["create", "update"]))
@@ -39,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `records of one name in two zones are told apart`() async throws {
+    @Test func `records with one name in two zones are distinguished`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             let plain = try await Scenario.post(.change("create", "a1"), relay)
@@ -66,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a subscription alone is told of what it watched before, too`() async throws {
+    @Test func `a question with only a subscription covers its former versions too`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             let fired = try await Scenario.post(.change("create", "a1"), relay)
@@ -96,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `what holds for nothing is not near, and what saw no change is told as that`()
+    @Test func `a condition that never holds has no near misses, and a lack of changes is said`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -118,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `an operator who names no database is told of the one that has the subscription`()
+    @Test func `without a database the operator gets the one that has the subscription`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -147,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a parked change is one of the record only if it has its whole name`()
+    @Test func `a parked change belongs to a record only by its full name`()
         async throws
     {
         try await RunningRelay.with { relay in

@@ -14,7 +14,7 @@ import Testing
 /// It does so for every change, subscription and device of random histories.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct ExplainWalkTests {
     @Test(arguments: [1, 2, 3] as [UInt64])
-    func `explain says of every change what the walk did`(seed: UInt64) async throws {
+    func `explain agrees with the walk on every change`(seed: UInt64) async throws {
         // One device's token dies now and then, and one push is answered late.
         let script = AnswerScript([
             ScriptRule(

@@ -91,7 +91,9 @@ import Testing
     ]
 
     @Test(arguments: filters)
-    func `a filter means what its field holds`(filter: String, canonical: String) async throws {
+    func `a filter's value is read by the type of its field`(
+        filter: String, canonical: String
+    ) async throws {
         try await TestRelay.with { relay in
             try await Self.define(relay)
             let saved = try await Self.save(relay, filter)
@@ -120,7 +122,7 @@ import Testing
         Self.filter(#""fieldName":"name""#, "NOT_LIST_CONTAINS", #""value":"x""#),
         Self.filter(#""fieldName":"name""#, "LIST_CONTAINS_ALL", #""value":["x","y"]"#),
     ])
-    func `what is no such text is refused`(filter: String) async throws {
+    func `a value that is no UUID or number is refused`(filter: String) async throws {
         try await TestRelay.with { relay in
             try await Self.define(relay)
             let saved = try await Self.save(relay, filter)

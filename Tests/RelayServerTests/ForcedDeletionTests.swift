@@ -52,7 +52,8 @@ import Testing
         ).expect(200)["records", "0", "recordType"]
     }
 
-    @Test func `a database's record goes, though the type is none`() async throws {
+    @Test func `a forced deletion with an unknown type deletes the database's record`() async throws
+    {
         try await RunningRelay.with { relay in
             try await Self.furnish(relay)
             try await Self.post(relay)
@@ -64,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `a forced deletion that comes again deletes no other record`() async throws {
+    @Test func `a repeated forced deletion deletes no other record`() async throws {
         try await RunningRelay.with { relay in
             try await Self.furnish(relay)
             try await Self.post(relay)
@@ -81,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `who may write a record and not read it deletes it by any type`() async throws {
+    @Test func `a user who may write but not read a record deletes it by any type`() async throws {
         try await RunningRelay.with { relay in
             try await Self.furnish(relay)
             let made = try await Self.modify(

@@ -14,7 +14,7 @@ import Testing
         ForwardedCall(at: .seconds(100), patience: .seconds(10))
     }
 
-    @Test(arguments: failures) func `a call of which nothing was sent is tried again in its time`(
+    @Test(arguments: failures) func `a call of which nothing was sent is retried within its time`(
         failure: ForwardedCall.Failure
     ) {
         #expect(Self.call().verdict(on: failure, at: .seconds(109)) == .retry)
@@ -23,7 +23,7 @@ import Testing
                 == .refuse(status: 503, ForwardedCall.nobody))
     }
 
-    @Test func `a call that may have been worked is never sent again`() {
+    @Test func `a call that may have been processed is never sent again`() {
         var call = Self.call()
         call.begin()
         for failure in [ForwardedCall.Failure.lost, .ownerChanged, .unreachable] {
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `a call that only asks is sent again in its time, whatever became of it`() {
+    @Test func `a call that only reads is sent again within its time`() {
         var call = ForwardedCall(at: .seconds(100), patience: .seconds(10), isSafe: true)
         call.begin()
         for failure in Self.failures {
@@ -48,7 +48,7 @@ import Testing
         #expect(ForwardedCall.safeMethods == [.get, .head, .options])
     }
 
-    @Test func `a call that was declined is sent again, as long as all of it is kept`() {
+    @Test func `a declined call is sent again if all of it was kept`() {
         var call = Self.call()
         call.begin()
         call.send(ForwardedCall.mostKept)
@@ -62,7 +62,7 @@ import Testing
         #expect(call.verdict(on: .lost, at: .seconds(100)) == .retry)
     }
 
-    @Test(arguments: failures) func `an answer that has begun is cut off`(
+    @Test(arguments: failures) func `a response that has begun is cut off`(
         failure: ForwardedCall.Failure
     ) {
         var call = Self.call()
@@ -71,7 +71,7 @@ import Testing
         #expect(call.verdict(on: failure, at: .seconds(100)) == .cut)
     }
 
-    @Test func `a body that is not kept is asked for before it is sent`() {
+    @Test func `a body that is not kept is requested before it is sent`() {
         #expect(!ForwardedCall.asksFirst(length: nil, isChunked: false))
         #expect(!ForwardedCall.asksFirst(length: ForwardedCall.mostKept, isChunked: false))
         #expect(ForwardedCall.asksFirst(length: ForwardedCall.mostKept + 1, isChunked: false))
@@ -83,7 +83,7 @@ import Testing
     @Test(arguments: [
         ("10.0.0.5:8092", "10.0.0.5", 8092), ("relay-a:1", "relay-a", 1),
         ("[fd00::1]:65535", "fd00::1", 65_535),
-    ]) func `an address is read, and written again`(text: String, host: String, port: Int) {
+    ]) func `an address is parsed and printed`(text: String, host: String, port: Int) {
         #expect(NodeAddress(text) == NodeAddress(host: host, port: port))
         #expect(NodeAddress(text)?.description == text)
     }
@@ -91,11 +91,11 @@ import Testing
     @Test(arguments: [
         "", ":80", "host", "host:", "host:0", "host:65536", "fd00::1:80", "[fd00::1]", "a b:80",
         "http://host:80", "user@host:80", String(repeating: "a", count: 300) + ":80",
-    ]) func `what is no address is refused`(text: String) {
+    ]) func `a malformed address is refused`(text: String) {
         #expect(NodeAddress(text) == nil)
     }
 
-    @Test func `where a relay listens, and what it tells others`() {
+    @Test func `a relay publishes the address that it listens at or the configured one`() {
         func places(_ advertise: String, port: Int = 0, host: String? = nil) -> [String?] {
             var settings = NodeSettings()
             #expect(settings.advertise(advertise) == [])
@@ -117,7 +117,7 @@ import Testing
         #expect(settings.advertise("http://relay-a").count == 1)
     }
 
-    @Test func `two relays on one machine have two names, unless they are named`() {
+    @Test func `two relays on one machine have different default names`() {
         var settings = NodeSettings()
         #expect(settings.named(on: "relay-a", port: 8080) == "relay-a:8080")
         #expect(settings.named(on: "relay-a", port: 8090) == "relay-a:8090")
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `what a server says of itself is not told to whoever asks`() {
+    @Test func `a server's description of itself is not passed to clients`() {
         #expect(
             NodeAnswering.told(
                 "the server has no connection left (connection to 10.0.0.5 (a) failed: too many "
@@ -142,7 +142,7 @@ import Testing
 
     // MARK: Origins
 
-    @Test func `what a relay says of a call is read as it was written`() {
+    @Test func `a relay's description of a call reads back as written`() {
         for address in ["192.0.2.1", "2001:db8::17"] {
             let origin = CallOrigin(
                 listener: "admin", peer: ClientAddress(text: address),
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `what a client says in a relay's name is taken out`() {
+    @Test func `headers in a relay's name are removed from clients' requests`() {
         var fields: HTTPFields = [
             .nodePeer: "203.0.113.9", .nodeListener: "admin", .nodeReached: "10.0.0.9",
         ]
@@ -173,7 +173,7 @@ import Testing
             from: CallOrigin(listener: "http", peer: nil, own: nil))
     }
 
-    @Test(arguments: ["TRACE", "CONNECT", "QUERY", "get"]) func `a method that is not known stays`(
+    @Test(arguments: ["TRACE", "CONNECT", "QUERY", "get"]) func `an unknown method is passed on`(
         name: String
     ) throws {
         let method = try #require(HTTPRequest.Method(name))
@@ -182,7 +182,7 @@ import Testing
     }
 
     @Test(arguments: ["chunked", "Chunked", "gzip, chunked", "CHUNKED,chunked"])
-    func `a body in parts is said to be one, in one way`(text: String) throws {
+    func `a chunked body is announced in exactly one way`(text: String) throws {
         for method in [HTTPRequest.Method.get, .post, .delete] {
             let fields = try Self.head(
                 method, [.transferEncoding: text, .contentLength: "3"]
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `the length of a body is one number`() throws {
+    @Test func `the length of a body is a single number`() throws {
         #expect(
             try Self.head(.get, [.contentLength: "05"]).request.headerFields[.contentLength] == "5")
         #expect(try Self.head(.post, [:]).request.headerFields[.contentLength] == "0")
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func `what is of one connection stays there`() throws {
+    @Test func `connection headers are not passed on`() throws {
         let fields = try Self.head(
             .post,
             [
@@ -216,7 +216,7 @@ import Testing
         #expect(fields == [.contentLength: "4", .accept: "*/*", .nodeListener: "http"])
     }
 
-    @Test func `who names no host, as HTTP 1.0 may, is handed on with an empty one`() throws {
+    @Test func `a request without a host, as in HTTP 1, is passed on with an empty one`() throws {
         let old = HTTPRequest(method: .get, scheme: nil, authority: nil, path: "/x")
         let head = try ForwardedHead(
             of: old, from: CallOrigin(listener: "http", peer: nil, own: nil))
@@ -224,7 +224,7 @@ import Testing
         #expect(try Self.head(.get, [:]).request.authority == "h")
     }
 
-    @Test func `only a WebSocket becomes another protocol`() throws {
+    @Test func `only WebSockets are upgraded`() throws {
         let asked: HTTPFields = [.upgrade: "websocket", .connection: "Upgrade"]
         let live = try Self.head(.get, asked, path: "/live/1/c/development")
         #expect(live.isUpgrade && live.request.headerFields[.connection] == "Upgrade")
@@ -232,7 +232,7 @@ import Testing
         #expect(!other.isUpgrade && other.request.headerFields[.upgrade] == nil)
     }
 
-    @Test func `a body that is not kept is asked for, and one whose client asks`() throws {
+    @Test func `100 Continue is requested for unkept bodies and for clients that ask`() throws {
         let small = try Self.head(.post, [.contentLength: "3"])
         #expect(!small.asksFirst && small.request.headerFields[.expect] == nil)
         let asked = try Self.head(.post, [.contentLength: "3", .expect: "100-continue"])
@@ -244,7 +244,7 @@ import Testing
 
     // MARK: Passes
 
-    @Test func `a pass is read as it was drawn, and nothing else is`() throws {
+    @Test func `a pass reads back as generated, and other texts are refused`() throws {
         let pass = try NodePass { World.real.randomBytes($0) }
         #expect(try NodePass(text: pass.text).text == pass.text)
         _ = try pass.asking()
@@ -255,7 +255,7 @@ import Testing
         }
     }
 
-    @Test func `who stands by shows metrics where clients come only if it is told to`()
+    @Test func `a relay that stands by serves metrics to clients only if configured`()
         async throws
     {
         func configuration(_ arguments: [String]) async throws -> RelayConfiguration {
@@ -279,14 +279,14 @@ import Testing
     private static let locked = StorageError.locked(path: "s", holder: "a relay on one")
     private static let away = StorageError.inaccessible(path: "s", reason: "it is away")
 
-    @Test func `what is wrong when it comes ends a relay`() {
+    @Test func `an error at the start ends the relay`() {
         var patience = StandbyPatience()
         #expect(patience.verdict(on: Self.away) == .end)
         #expect(patience.verdict(on: .missing(path: "s")) == .end)
         #expect(patience.verdict(on: .newerSchema(found: "3", known: "2")) == .end)
     }
 
-    @Test func `who stands by bears with a server that is away, and says each thing once`() {
+    @Test func `a relay that stands by tolerates an absent server and logs each reason once`() {
         var patience = StandbyPatience()
         #expect(patience.verdict(on: Self.locked) == .wait(isNews: true))
         #expect(patience.verdict(on: Self.locked) == .wait(isNews: false))
@@ -298,7 +298,7 @@ import Testing
                 == .wait(isNews: true))
     }
 
-    @Test func `a server that is back keeps the store for its owner for a while`() {
+    @Test func `after a server is back its owner may reclaim the store first`() {
         var patience = StandbyPatience()
         _ = patience.verdict(on: Self.locked)
         var mayTake = patience.mayTake(at: .seconds(10))
@@ -316,14 +316,14 @@ import Testing
         #expect(!mayTake)
     }
 
-    @Test func `who stands by ends for what does not pass`() {
+    @Test func `a relay that stands by ends for a permanent error`() {
         var patience = StandbyPatience()
         _ = patience.verdict(on: Self.locked)
         #expect(patience.verdict(on: .newerSchema(found: "3", known: "2")) == .end)
         #expect(patience.verdict(on: .foreignSchema(path: "s", reason: "r")) == .end)
     }
 
-    @Test func `what passes is waited for at any time`() {
+    @Test func `a temporary error is waited for at any time`() {
         var patience = StandbyPatience()
         #expect(patience.verdict(on: .overloaded("busy")) == .wait(isNews: true))
         #expect(patience.verdict(on: .overloaded("busy")) == .wait(isNews: false))

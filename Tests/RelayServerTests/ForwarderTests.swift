@@ -51,7 +51,7 @@ import Testing
         return reads.count - before
     }
 
-    @Test func `no more of a client is read than what has come is worked`() throws {
+    @Test func `the next request is read only after the previous ones are processed`() throws {
         // The relay's own answer, which the client has not read yet.
         try come("/healthz")
         #expect(readings() == 1)
@@ -80,7 +80,7 @@ import Testing
 
     /// A poll at a courier would take notifications for a client that has gone.
     @Test(arguments: [("/courier/1/secret", true), ("/x", false)])
-    func `who sends nothing more is waited for, but not at a courier`(
+    func `a half-closed client is waited for, but not at a courier`(
         path: String, ends: Bool
     ) throws {
         try come(path)
@@ -92,7 +92,7 @@ import Testing
         _ = try? channel.finish()
     }
 
-    @Test func `a call waits its time, and is refused then`() throws {
+    @Test func `a waiting call is refused after its time`() throws {
         try come("/x")
         channel.embeddedEventLoop.advanceTime(by: .seconds(9))
         #expect(try channel.readOutbound(as: HTTPResponsePart.self) == nil)
@@ -107,7 +107,7 @@ import Testing
     }
 
     /// After a failover to a server that lacks a takeover, its epoch is used again.
-    @Test func `another owner under the same number is another one`() throws {
+    @Test func `another owner with the same epoch is another owner`() throws {
         let pass = try NodePass { World.real.randomBytes($0) }.text
         for (name, port) in [("one", 1), ("two", 1), ("two", 2)] {
             let owner = StoreOwner(
@@ -165,7 +165,7 @@ import Testing
         try channel.writeInbound(HTTPRequestPart.end(nil))
     }
 
-    @Test func `a shard that was moved into another wants for no owner`() {
+    @Test func `a shard that was moved into another needs no owner`() {
         let directory = Self.directory()
         let owner = StoreOwner(name: "move", epoch: 3, endpoint: nil)
         let away = ShardSight(
@@ -183,7 +183,7 @@ import Testing
         #expect(after.state == "movedAway" && after.obstacle == nil && after.containers == 0)
     }
 
-    @Test func `who has a container is not said before all shards were read`() throws {
+    @Test func `a container's shard is unknown until all shards were read`() throws {
         let directory = Self.directory()
         directory.note([
             ShardSight(schema: "a", state: .unowned, containers: [Self.key("own")], revision: 1)
@@ -211,7 +211,7 @@ import Testing
         for channel in [known, unknown] { _ = try channel.finish() }
     }
 
-    @Test func `a call that may be for a shard that is not read is refused in time`() throws {
+    @Test func `a call for a possibly unread shard is refused in time`() throws {
         let directory = Self.directory()
         directory.note([
             ShardSight(
@@ -230,7 +230,8 @@ import Testing
     }
 
     @Test(arguments: ["http", "admin"])
-    func `why a shard cannot be asked is told where operators alone come`(listener: String) throws {
+    func `the reason why a shard is unavailable is only told to operators`(listener: String) throws
+    {
         let directory = Self.directory()
         directory.note([
             ShardSight(
@@ -258,7 +259,7 @@ import Testing
         _ = try channel.finish()
     }
 
-    @Test func `a call for another shard goes there, whoever owns the own store`() throws {
+    @Test func `a call for another shard goes there whoever owns the local store`() throws {
         let directory = Self.directory()
         directory.note([
             ShardSight(schema: "b", state: .unowned, containers: [Self.key("there")], revision: 1)

@@ -102,7 +102,7 @@ import Testing
         await far.listeners.close()
     }
 
-    @Test func `a call is answered by the owner, as if it had come there`() async throws {
+    @Test func `the owner answers a forwarded call as if it had come there`() async throws {
         try await Self.with { near, far in
             far.own(Self.echo)
             near.follow(far)
@@ -115,7 +115,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [10, 16_384, 16_385, 3_000_000]) func `a body of any length comes whole`(
+    @Test(arguments: [10, 16_384, 16_385, 3_000_000])
+    func `a body of any length is forwarded completely`(
         length: Int
     ) async throws {
         try await Self.with { near, far in
@@ -136,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `a client that asks first is told to go on by the owner`() async throws {
+    @Test func `the owner answers a client that expects 100 Continue`() async throws {
         try await Self.with { near, far in
             far.own(Self.echo)
             near.follow(far)
@@ -152,7 +153,7 @@ import Testing
     @Test(arguments: [
         "GET /x HTTP/1.1\r\nHost: h\r\n\r\n",
         "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody",
-    ]) func `who sends nothing more after a request is answered, and the connection ends`(
+    ]) func `a half-closed client gets its response before the connection ends`(
         request: String
     ) async throws {
         try await Self.with { near, far in
@@ -166,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func `requests that come together are answered in their order`() async throws {
+    @Test func `pipelined requests are answered in order`() async throws {
         try await Self.with { near, far in
             far.own(Self.echo)
             near.follow(far)
@@ -186,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `a stream comes part by part, and ends with its client`() async throws {
+    @Test func `a stream is forwarded in parts and ends with its client`() async throws {
         let (events, more) = AsyncStream.makeStream(of: String.self)
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         try await Self.with { near, far in
@@ -221,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `a call that is held ends with its client`() async throws {
+    @Test func `a held call ends with its client`() async throws {
         let (signs, sign) = AsyncStream.makeStream(of: String.self)
         try await Self.with { near, far in
             far.own { _, context in
@@ -249,7 +250,7 @@ import Testing
         "GET /x HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked",
         "OPTIONS /x HTTP/1.1\r\nHost: h\r\nConnection: Transfer-Encoding\r\n"
             + "Transfer-Encoding: chunked",
-    ]) func `a body is never a request of its own`(head: String) async throws {
+    ]) func `a body cannot smuggle a request`(head: String) async throws {
         let (paths, path) = AsyncStream.makeStream(of: String.self)
         try await Self.with { near, far in
             far.own { request, context in
@@ -277,7 +278,7 @@ import Testing
         }
     }
 
-    @Test func `a relay without the pass is let in nowhere`() async throws {
+    @Test func `a relay without the pass is refused everywhere`() async throws {
         try await Self.with { _, far in
             far.own(Self.echo)
             let address = try #require(NodeAddress(far.listeners.endpoint.address))
@@ -302,7 +303,7 @@ import Testing
 
     /// One relay may have a separate listener for operators where another one has a single
     /// listener.
-    @Test func `a call finds the listener of the owner that answers it`() {
+    @Test func `a call goes to the owner's listener for it`() {
         func listener(
             _ path: String, at name: String = "http", isOperators: Bool = true
         ) -> String {
@@ -328,7 +329,7 @@ import Testing
 
     // MARK: Where there is no owner
 
-    @Test func `two relays that take each other for the owner ask no further`() async throws {
+    @Test func `two relays that take each other for the owner do not loop`() async throws {
         try await Self.with { near, far in
             near.follow(far)
             far.follow(near)
@@ -339,8 +340,7 @@ import Testing
         }
     }
 
-    @Test func `an owner that cannot be reached is waited for, and then that is said`() async throws
-    {
+    @Test func `an unreachable owner is waited for and then reported`() async throws {
         let away = try await Listeners.open()
         await away.listeners.close()
         try await Self.with { near, _ in
@@ -350,7 +350,7 @@ import Testing
         }
     }
 
-    @Test func `an owner with another pass is nobody's`() async throws {
+    @Test func `an owner with another pass is not used`() async throws {
         try await Self.with { near, far in
             far.own(Self.echo)
             let pass = try NodePass { World.real.randomBytes($0) }
@@ -364,7 +364,7 @@ import Testing
         }
     }
 
-    @Test func `a call that waits goes to the next owner`() async throws {
+    @Test func `a waiting call goes to the next owner`() async throws {
         try await Self.with(waiting: 60) { near, far in
             let connection = try await RawConnection.open(near.port)
             try await connection.send(
@@ -376,7 +376,7 @@ import Testing
         }
     }
 
-    @Test func `a call that waits is answered here, once this relay owns the store`() async throws {
+    @Test func `a waiting call is answered locally once this relay owns the store`() async throws {
         try await Self.with(waiting: 60) { near, _ in
             let connection = try await RawConnection.open(near.port)
             try await connection.send(
@@ -391,7 +391,7 @@ import Testing
         }
     }
 
-    @Test func `a call that the owner had when it was lost is not sent again`() async throws {
+    @Test func `a call that a lost owner had is not sent again`() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         try await Self.with(waiting: 60) { near, far in
             far.own { _, context in
@@ -413,7 +413,7 @@ import Testing
     }
 
     /// A connection may be accepted, and a call arrive on it, while its listener ends.
-    @Test func `a call by a connection that nobody took is sent to the next`() async throws {
+    @Test func `a call on a connection that was not accepted is sent again`() async throws {
         let count = Mutex(0)
         try await Self.with(waiting: 60) { near, far in
             far.own { _, context in
@@ -445,7 +445,7 @@ import Testing
         }
     }
 
-    @Test func `no call is lost that comes while the owner ends in order`() async throws {
+    @Test func `no call is lost while the owner ends in order`() async throws {
         for _ in 0..<3 {
             try await Self.with { near, far in
                 far.own(Self.echo)
@@ -463,7 +463,7 @@ import Testing
         }
     }
 
-    @Test func `a call that only asks is asked again, where the owner that had it was lost`()
+    @Test func `a call that only reads is repeated if its owner was lost`()
         async throws
     {
         let count = Mutex(0)
@@ -483,7 +483,7 @@ import Testing
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func `a request that comes slowly keeps no end waiting where another relay goes on`()
+    @Test func `a slow request does not delay an end if another relay continues`()
         async throws
     {
         try await Self.with { near, _ in
@@ -500,7 +500,7 @@ import Testing
         }
     }
 
-    @Test func `the last answer of a connection says that it is`() async throws {
+    @Test func `the last response of a connection announces its end`() async throws {
         try await Self.with { _, far in
             far.own { _, context in
                 let pipeline = context.channel?.pipeline
@@ -513,7 +513,7 @@ import Testing
     }
 
     /// On a busy machine the end may take long while an answer is being written.
-    @Test func `an answer that is being written is not cut off because the end goes on`()
+    @Test func `a response in progress is not cut off by a continuing end`()
         async throws
     {
         try await Self.with { _, far in
@@ -537,7 +537,7 @@ import Testing
         }
     }
 
-    @Test func `an end that comes while calls wait refuses them`() async throws {
+    @Test func `an end refuses waiting calls`() async throws {
         try await Self.with(waiting: 60) { near, _ in
             let connection = try await RawConnection.open(near.port)
             try await connection.send(Self.get("/healthz"))
@@ -551,7 +551,7 @@ import Testing
 
     // MARK: What a relay says of itself
 
-    @Test func `who stands by is ready if the owner is`() async throws {
+    @Test func `a relay that stands by is ready if the owner is`() async throws {
         try await Self.with { near, far in
             let nobody = try await near.exchange(Self.get("/readyz"), until: "standingBy")
             #expect(nobody.hasPrefix("HTTP/1.1 503"))
@@ -569,7 +569,7 @@ import Testing
         }
     }
 
-    @Test func `what is said to relays alone is not taken from clients`() async throws {
+    @Test func `calls between relays are not accepted from clients`() async throws {
         try await Self.with { near, _ in
             near.own(Self.echo)
             let answer = try await near.exchange(

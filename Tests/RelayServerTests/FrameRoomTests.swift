@@ -22,7 +22,7 @@ import Testing
         return count
     }
 
-    @Test func `one container gets the half, and what is short gets the rest`() {
+    @Test func `one container gets half, and short frames get a reserve`() {
         let room = FrameRoom(megabytes: 16)
         var own = (0..<20).map { _ in FrameRoom.Part() }
         var others = (0..<20).map { _ in FrameRoom.Part() }
@@ -43,7 +43,7 @@ import Testing
         #expect(given == [20, 20, 8] && room.bytes == 0)
     }
 
-    @Test func `what grows takes more, and what has no room holds nothing`() {
+    @Test func `a growing frame takes more room, and a refused one holds nothing`() {
         let room = FrameRoom(megabytes: 8)
         var part = FrameRoom.Part()
         let isLittle = room.set(&part, to: FrameRoom.free, of: Fixtures.container)
@@ -58,7 +58,7 @@ import Testing
         #expect(room.bytes == 0)
     }
 
-    @Test func `strangers get the half together, and whoever is known gets the rest`() {
+    @Test func `strangers share half, and known clients get the rest`() {
         let room = FrameRoom(megabytes: 16)
         var strange = (0..<20).map { _ in FrameRoom.Part() }
         var short = (0..<40).map { _ in FrameRoom.Part() }
@@ -78,7 +78,7 @@ import Testing
         #expect(again == 7)
     }
 
-    @Test func `what a stranger holds is the container's once that is known`() {
+    @Test func `a stranger's room counts for the container once it is known`() {
         let room = FrameRoom(megabytes: 8)
         var part = FrameRoom.Part()
         var later = FrameRoom.Part()

@@ -35,7 +35,7 @@ import Testing
             })
     }
 
-    @Test func `a gateway that is away gets everything when it is back, once`() async throws {
+    @Test func `a gateway that was away gets everything once`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"), as: "bob")
             await relay.gateway.simulated.stop()
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `a slow gateway slows no webhook`() async throws {
+    @Test func `a slow gateway delays no webhook`() async throws {
         let script = AnswerScript.all(
             ScriptedAnswer(.accept, delay: .milliseconds(2500) ... .milliseconds(2600)))
         try await RunningRelay.with(script: script) { relay in
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway that asks for patience is left alone as long as it says`()
+    @Test func `a gateway that asks for patience is left alone for that time`()
         async throws
     {
         let busy = GatewaySimulator.GatewayRefusal(
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `a gateway whose certificate changes authority is refused until it is trusted`()
+    @Test func `a gateway with a new certificate authority is refused until it is trusted`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -119,7 +119,7 @@ import Testing
     ]
 
     @Test(arguments: cuts)
-    func `a cut in mid-stream loses nothing, and repeats only what may have been lost`(
+    func `a cut in mid-stream loses nothing and repeats only unanswered pushes`(
         cut: GatewayAnswer
     ) async throws {
         let script = AnswerScript.all(

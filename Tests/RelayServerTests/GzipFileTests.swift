@@ -21,8 +21,7 @@ import Testing
         ]
     }
 
-    @Test func `what was compressed is read back, and its checksum is that of the standard`() throws
-    {
+    @Test func `gzip reads compressed files back with a valid checksum`() throws {
         for text in Self.texts() {
             let file = GzipFile.containing(text)
             #expect(try GzipReader.contents(of: file) == text, "\(text.count) bytes")
@@ -34,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [(2, 15), (19, 7), (30, 15), (286, 15)])
-    func `codes are not longer than they may be, and no code is left over`(
+    func `code lengths are within the limit and complete`(
         symbols: Int, longest: Int
     ) {
         // Fibonacci numbers as frequencies make the longest codes.
@@ -49,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `the console's files come to less than half of themselves`() throws {
+    @Test func `the console's files compress to less than half`() throws {
         for file in ConsoleFiles.all {
             let compressed = GzipFile.containing(file.bytes)
             #expect(try GzipReader.contents(of: compressed) == file.bytes, "\(file.name)")

@@ -63,7 +63,7 @@ import Testing
         #expect(stays.values.allSatisfy { $0 == Self.keep })
     }
 
-    @Test func `all must have been as they are for ten seconds`() {
+    @Test func `all relays must have been stable for ten seconds`() {
         let (view, cold) = (Self.view(Self.relays()), Self.view(Self.relays(warm: false)))
         let store = Self.stores.moves
         func first(_ views: [Int: StoreView?]) -> Int? {
@@ -76,7 +76,7 @@ import Testing
         #expect(first([1: cold]) == nil)
     }
 
-    @Test func `who does not see the others hands nothing over`() {
+    @Test func `an owner that does not see the others hands nothing over`() {
         let view = Self.view(Self.relays())
         let verdicts = Self.verdicts(
             of: Self.stores.moves, seconds: 1...200, unseen: 40...100, [1: view])
@@ -90,7 +90,7 @@ import Testing
         #expect(Self.firstHandOver(verdicts) == 150)
     }
 
-    @Test func `nothing is handed over while relays go by different lists`() throws {
+    @Test func `nothing is handed over while relays have different lists`() throws {
         for (list, words) in [("a,b,c", "other nodes.schemas"), (nil, "takes no part")] {
             let view = Self.view(Self.relays(list: list))
             let verdicts = Self.verdicts(of: Self.stores.moves, seconds: 1...200, [1: view])
@@ -108,7 +108,7 @@ import Testing
         #expect(hindrance?.contains("old of schema b does not say on which machine") == true)
     }
 
-    @Test func `who may not look at the other stores says why nothing moves`() {
+    @Test func `an owner that cannot read the other stores says why nothing moves`() {
         var patience = HandOverPatience(of: "a", on: "north")
         var last = Self.keep
         for second in 1...20 {
@@ -121,7 +121,7 @@ import Testing
                     hindrance: "cannot read the relays of all stores: permission denied"))
     }
 
-    @Test func `two relays of one machine are one`() {
+    @Test func `two relays of one machine count as one`() {
         var relays = Self.relays(warm: false)
         relays += ["a", "b"].map {
             Relay(schema: $0, name: "n2", machine: "north", stores: "a,b", isWarm: true)

@@ -45,7 +45,7 @@ import Testing
         return .object(rest)
     }
 
-    @Test func `what fired is counted, with the last change and with why nobody was reached`()
+    @Test func `firings are counted with the last change and the reasons for unreached ones`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func `an error is told with its comparison, its place and both values`() async throws {
+    @Test func `an error is reported with its comparison, place and both values`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(
                 .query("q", "artist = \"artist-1\" AND price > title"))
@@ -140,7 +140,7 @@ import Testing
     }
 
     /// For each error the log is read, and the condition is evaluated.
-    @Test func `of one answer the last twenty errors are told with their comparison`()
+    @Test func `the last twenty errors of an answer are reported with their comparison`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func `what the owner may not read leaves no trace`() async throws {
+    @Test func `a change that the owner may not read does not affect the health`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", "price > title"))
             try await relay.container.save(.query("q", "price > title"), as: "bob")
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `a delivery that ended without success is told with its reason`() async throws {
+    @Test func `a failed delivery is reported with its reason`() async throws {
         let script = AnswerScript([
             ScriptRule(
                 .device(SampleDevice(name: "bobs", owner: "bob").token),
@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func `what fired before the changes that are looked at is told by explain`()
+    @Test func `firings before the examined changes are found by explain`()
         async throws
     {
         try await RunningRelay.with { relay in

@@ -24,21 +24,21 @@ import Testing
         return rehearsal.outcome
     }
 
-    @Test func `a digest tells of what comes within its span by one push`() throws {
+    @Test func `a digest combines all changes of its span into one push`() throws {
         let left = try Self.outcome(at: [0, 10, 59, 60, 100, 200]) {
             $0.digest = try PushDigest(json: ["seconds": 60], path: "")
         }
         #expect(left == .init(pushes: 3, together: 3, waiting: 0, held: [.digest: 6]))
     }
 
-    @Test func `a throttle lets so many go, and tells of the rest by one`() throws {
+    @Test func `a throttle lets some pushes go and combines the rest into one`() throws {
         let left = try Self.outcome(at: [0, 1, 2, 3, 70]) {
             $0.throttle = try PushThrottle(json: ["pushes": 2, "seconds": 60], path: "")
         }
         #expect(left == .init(pushes: 4, together: 1, waiting: 0, held: [.throttle: 2]))
     }
 
-    @Test func `quiet hours keep twenty, and tell of the others by one`() throws {
+    @Test func `quiet hours hold up to twenty pushes and combine the others into one`() throws {
         var device = DeviceKindness()
         device.quietHours = try QuietHours(
             json: ["timeZone": "UTC", "from": "22:00", "until": "07:00"], path: "")
@@ -59,7 +59,7 @@ import Testing
         #expect(both == .init(pushes: 1, together: 1, waiting: 0, held: [.digest: 2]))
     }
 
-    @Test func `what is paused waits, and what asks for nothing goes`() throws {
+    @Test func `a paused delivery waits, and one without limits is sent`() throws {
         let paused = try Self.outcome(at: [0, 1, 2]) { $0.isPaused = true }
         #expect(paused == .init(pushes: 0, together: 0, waiting: 3, held: [.paused: 3]))
         #expect(try Self.outcome(at: [0, 1, 2]) == .init(pushes: 3))

@@ -13,7 +13,7 @@ import Testing
         func add(_ number: Int) { numbers.withLock { $0.append(number) } }
     }
 
-    @Test func `whoever finds no turn waits, and those who wait have theirs in order`() async {
+    @Test func `without a free turn clients wait and get turns in order`() async {
         let turns = HelloTurns(2)
         let order = Order()
         await turns.take()
@@ -40,7 +40,7 @@ import Testing
         await turns.take()
     }
 
-    @Test func `whoever has gone when its turn comes leaves it to the next`() async throws {
+    @Test func `a client that has gone passes its turn to the next`() async throws {
         let turns = HelloTurns(1)
         await turns.take()
         let gone = Task { try await turns.take(unless: { true }) }
@@ -52,7 +52,7 @@ import Testing
         #expect(turns.waiting == 0)
     }
 
-    @Test func `as many as there are have one at once, again and again`() async {
+    @Test func `all turns can be taken at once, again and again`() async {
         let turns = HelloTurns(3)
         for _ in 0..<100 {
             for _ in 0..<3 { await turns.take() }

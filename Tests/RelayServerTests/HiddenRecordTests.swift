@@ -49,7 +49,7 @@ import Testing
         return JSONValue.object(object).text.replacing(name, with: "NAME")
     }
 
-    @Test func `operations on a hidden record are answered as if there were none`() async throws {
+    @Test func `operations on a hidden record are answered as if it did not exist`() async throws {
         try await TestRelay.with { relay in
             try await Self.keepPrivate(relay)
             for operation in ["update", "replace", "delete", "forceDelete"] {
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `a reference does not tell whether a hidden record is there`() async throws {
+    @Test func `a reference does not reveal whether a hidden record exists`() async throws {
         try await TestRelay.with { relay in
             try await Self.keepPrivate(relay)
             for target in ["hidden-1", "absent-1"] {
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `who may write a record and not read it is shown what was written`() async throws {
+    @Test func `a user who may write but not read a record sees what was written`() async throws {
         try await TestRelay.with { relay in
             try await Self.keepPrivate(relay)
             var schema = try await relay.store.schema(of: TestRelay.container)
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// TalkToCloud writes these operations where CloudKit asks for no change tag.
-    @Test func `a forced deletion goes by the name, and by the rights of the record's own type`()
+    @Test func `a forced deletion uses the name and the rights of the record's own type`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func `who may write what others created deletes it by its name alone`() async throws {
+    @Test func `a user who may write others' records deletes them by name alone`() async throws {
         try await TestRelay.with { relay in
             func create(_ name: String) async throws {
                 _ = try await relay.post(
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func `names of system fields are the relay's`() async throws {
+    @Test func `names of system fields are reserved`() async throws {
         try await TestRelay.with { relay in
             let names =
                 SystemField.allCases.flatMap(\.names).filter { !$0.hasPrefix("_") }

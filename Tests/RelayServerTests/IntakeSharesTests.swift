@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: [20, 100, 1000, 4000])
-    func `a quiet container's changes wait for a few milliseconds of a busy one's`(
+    func `a quiet container's changes wait a few milliseconds for a busy one's`(
         _ microseconds: Int
     ) {
         let each = Duration.microseconds(microseconds)
@@ -105,7 +105,7 @@ import Testing
         #expect(each * count >= .milliseconds(5000) * 0.85)
     }
 
-    @Test func `who is alone is never held`() {
+    @Test func `a container alone is never held`() {
         var shares = IntakeShares()
         for number in 1...100_000 {
             #expect(shares.ask(Self.busy, changes: 1, at: .milliseconds(number)) == .enters)
@@ -119,7 +119,7 @@ import Testing
         #expect(later.ask(Self.busy, changes: 1, at: .seconds(61)) == .enters)
     }
 
-    @Test func `a request that appended nothing gives its room back`() {
+    @Test func `a request that appended nothing returns its share`() {
         var shares = IntakeShares()
         #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
         #expect(shares.ask(Self.busy, changes: 1000, at: .zero) == .enters)
@@ -131,7 +131,7 @@ import Testing
         #expect(shares.leave(1, of: Self.busy) == false)
     }
 
-    @Test func `beside others a container has few pushes with a gateway that is behind`() {
+    @Test func `beside others a container has few open pushes at a slow gateway`() {
         var shares = IntakeShares()
         #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
         var now = Duration.zero
@@ -168,7 +168,7 @@ import Testing
         #expect((5...60).contains(most))
     }
 
-    @Test func `who is not dear is not held for what others take`() {
+    @Test func `a container with cheap changes is not held for another's cost`() {
         var shares = IntakeShares()
         _ = shares.ask(Self.quiet, changes: 1, at: .zero)
         _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1))
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `who was dear is so still after some silence`() {
+    @Test func `a container with dear changes stays dear after some silence`() {
         func entering(after silence: Duration, each time: Duration) -> Int {
             var shares = IntakeShares()
             _ = shares.ask(Self.quiet, changes: 1, at: .zero)
@@ -207,7 +207,7 @@ import Testing
         #expect(entering(after: .seconds(600), each: .microseconds(1)) == 16)
     }
 
-    @Test func `what can be parted comes in parts where it may be dear`() {
+    @Test func `divisible requests come in parts if they may be dear`() {
         func portion(after time: Duration?, besideOthers: Bool = true) -> Int {
             var shares = IntakeShares()
             if besideOthers { _ = shares.ask(Self.quiet, changes: 1, at: .zero) }
@@ -228,7 +228,7 @@ import Testing
         #expect(portion(after: .milliseconds(190), besideOthers: false) == .max)
     }
 
-    @Test func `who had a dear change has sixteen unfollowed, however cheap others are`() {
+    @Test func `after a dear change sixteen may be unfollowed however cheap others are`() {
         func entering(after silence: Duration, dear: Int) -> (count: Int, portion: Int) {
             var shares = IntakeShares()
             _ = shares.ask(Self.quiet, changes: 1, at: .zero)
@@ -258,7 +258,7 @@ import Testing
         #expect(never.count > 16 && never.portion == 250)
     }
 
-    @Test func `pushes of somebody else, or of before the start, count for nobody`() {
+    @Test func `foreign and earlier pushes count for no container`() {
         var shares = IntakeShares()
         let end = PushEnd(container: Self.busy, latency: .milliseconds(1))
         #expect(shares.ended([end, end]) == [])
@@ -273,7 +273,7 @@ import Testing
         #expect(shares.ended([end]) == [1])
     }
 
-    @Test func `a line has an end`() {
+    @Test func `the waiting line is bounded`() {
         var settings = IntakeShares.Settings()
         settings.line = 2
         var shares = IntakeShares(settings)
@@ -291,7 +291,7 @@ import Testing
     private static let quiet = ContainerKey(
         container: Fixtures.identifier("iCloud.com.example.Music"), environment: .development)
 
-    @Test func `a request that is held goes in when the log is followed`() async throws {
+    @Test func `a held request enters when the log is followed`() async throws {
         let clock = TestClock()
         let turns = IntakeTurns(clock: clock)
         _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
@@ -306,7 +306,7 @@ import Testing
         #expect(try await held.value == "in")
     }
 
-    @Test func `what a request had beside what it asked for counts`() async throws {
+    @Test func `additional changes of a request count`() async throws {
         let clock = TestClock()
         let turns = IntakeTurns(clock: clock)
         _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
@@ -323,7 +323,7 @@ import Testing
         #expect(try await turns.run(Self.busy, changes: 1) { ("again", nil) } == "again")
     }
 
-    @Test func `a request that is held for too long is refused with its bound`() async throws {
+    @Test func `a request that is held too long is refused with its bound`() async throws {
         let clock = TestClock()
         let refusals = Atomic(0)
         let turns = IntakeTurns(clock: clock, patience: .seconds(2)) {
@@ -342,7 +342,7 @@ import Testing
         #expect(refusals.load(ordering: .relaxed) == 1)
     }
 
-    @Test func `the parts of a request take ten seconds together at the most`() throws {
+    @Test func `the parts of a request together take at most ten seconds`() throws {
         let clock = TestClock()
         let refusals = Atomic(0)
         let turns = IntakeTurns(clock: clock) { refusals.add(1, ordering: .relaxed) }
@@ -363,7 +363,7 @@ import Testing
         try alone.check()
     }
 
-    @Test func `who stops waiting leaves the line`() async throws {
+    @Test func `a caller that stops waiting leaves the line`() async throws {
         let turns = IntakeTurns(clock: TestClock())
         _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
         _ = try await turns.run(Self.busy, changes: 1000) { ((), LogPosition(1001)) }
