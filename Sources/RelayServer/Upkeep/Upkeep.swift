@@ -266,8 +266,7 @@ struct Upkeep: Sendable {
     private func tellOfUnkept(_ count: Int) {
         guard count > 0 else { return }
         logger.warning(
-            "did not keep the records of some changes: their container has reached its quota of "
-                + "records",
+            "did not keep records of changes: the container has reached its quota of records",
             metadata: ["changes": .stringConvertible(count)])
     }
 
