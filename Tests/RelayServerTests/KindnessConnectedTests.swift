@@ -83,7 +83,7 @@ import Testing
         while try await relay.relay.store.backlog().retries > 0 {}
     }
 
-    @Test func `what its connection tells, and is heard, is not pushed`() async throws {
+    @Test func `a change that a connection shows and confirms is not pushed`() async throws {
         try await RunningRelay.with { relay in
             let reply = try await Self.register(relay, true)
             #expect(reply["unlessConnected"] == true, "\(reply.text)")
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `notifications that are told count, and so does the subscription's own word`()
+    @Test func `shown notifications count, and a subscription's own setting does too`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `a live result tells too`() async throws {
+    @Test func `a change in a live result counts as shown`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             _ = try await Self.register(relay, true)
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `who listens to something else is pushed to at once`() async throws {
+    @Test func `a client that watches something else gets the push at once`() async throws {
         try await RunningRelay.with { relay in
             _ = try await Self.register(relay, true)
             try await relay.container.save(.query("q"))
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `a connection that ends before it has proven anything lets the push go`()
+    @Test func `a connection that ends without a confirmation releases the push`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test func `nobody holds back what is another's`() async throws {
+    @Test func `a connection of another user holds nothing back`() async throws {
         try await RunningRelay.with { relay in
             _ = try await Self.register(relay, true)
             try await relay.container.save(.query("q"))

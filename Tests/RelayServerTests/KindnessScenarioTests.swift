@@ -57,7 +57,7 @@ import Testing
         return ["timeZone": "UTC", "from": text(minute + 1380), "until": text(minute + 60)]
     }
 
-    @Test func `what a paused subscription owes waits until it is resumed`() async throws {
+    @Test func `deliveries of a paused subscription wait until it is resumed`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", adding: ["paused": true]))
             let position = try await Scenario.post(.change("create", "a1"), relay)
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `what a list answers of a paused subscription is saved with another word`()
+    @Test func `a paused subscription from a list can be edited and saved again`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `what is held of a subscription that is deleted ends as withdrawn`() async throws {
+    @Test func `held deliveries of a deleted subscription end as withdrawn`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", adding: ["paused": true]))
             try await relay.container.post(.change("create", "a1"))
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `quiet hours hold a device's alerts, and urgent ones go`() async throws {
+    @Test func `quiet hours hold a device's alerts, and urgent ones are sent`() async throws {
         try await RunningRelay.with { relay in
             let phone = SampleDevice.usual[0]
             let reply = try await relay.container.call(
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `what is held for too long a pause is told together`() async throws {
+    @Test func `deliveries held during a long pause are combined into one push`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", adding: ["paused": true]))
             let count = Limits.maximumHeldDeliveries + 3
@@ -284,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func `a digest that is edited ends by its new span`() async throws {
+    @Test func `an edited digest ends by its new span`() async throws {
         try await RunningRelay.with { relay in
             func query(_ seconds: Int64) -> JSONValue {
                 .query(
@@ -311,7 +311,7 @@ import Testing
         }
     }
 
-    @Test func `a throttle lets some go, and holds the rest to be told together`() async throws {
+    @Test func `a throttle lets some pushes go and combines the rest`() async throws {
         try await RunningRelay.with { relay in
             let throttle: JSONValue = ["pushes": 2, "seconds": 86_400]
             try await relay.container.save(.query("q", adding: ["throttle": throttle]))
@@ -338,7 +338,7 @@ import Testing
         }
     }
 
-    @Test func `a digest that quiet hours put off says so`() async throws {
+    @Test func `a digest postponed by quiet hours says so`() async throws {
         try await RunningRelay.with { relay in
             _ = try await relay.container.call(
                 "tokens/register",
@@ -359,7 +359,7 @@ import Testing
         }
     }
 
-    @Test func `of a chain of digests the last push is named, and what became of it`()
+    @Test func `explain names the last push of a chain of digests and its outcome`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -476,7 +476,7 @@ import Testing
         return reply["subscriptions", "0", "reason"]
     }
 
-    @Test func `a digest that outlasts the container's pushes is refused`() async throws {
+    @Test func `a digest longer than the container's expiration is refused`() async throws {
         try await RunningRelay.with { relay in
             try await relay.client.administer(
                 "PATCH", relay.container.path, ["expirationSeconds": 60]
@@ -499,7 +499,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be meant is refused at its place`() async throws {
+    @Test func `invalid holds are refused with their place`() async throws {
         try await RunningRelay.with { relay in
             for (members, sentence) in Self.bad {
                 let reply = try await relay.container.call(

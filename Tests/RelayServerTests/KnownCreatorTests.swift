@@ -48,7 +48,7 @@ import Testing
 
     /// The version of the record is written before the record itself is examined.
     @Test(arguments: [false, true])
-    func `a creation with a version takes a record over from who took its name`(
+    func `a database's creation with a version takes over a record from a client`(
         isNamed: Bool
     ) async throws {
         try await RunningRelay.with { relay in
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `whoever first changes what was there before has not made it`() async throws {
+    @Test func `a user who first changes an existing record is not its creator`() async throws {
         try await RunningRelay.with { relay in
             try await Self.furnish(relay, reading: "_creator")
             for _ in 0..<2 {
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `readers hold in a private database too, for calls as for pushes`() async throws {
+    @Test func `readers apply in a private database too, for calls and pushes`() async throws {
         try await RunningRelay.with { relay in
             try await Self.furnish(relay, reading: "_world")
             let place: JSONObject = ["database": "private", "owner": "alice"]

@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `changes are found by record, and one is shown`() async throws {
+    @Test func `changes are found by record, and a single one is shown`() async throws {
         try await TestRelay.with { relay in
             try await Self.append(relay, [("A", "x"), ("B", "x"), ("A", "y"), ("A", "x")])
             func found(_ query: String) async throws -> [String] {
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `deliveries are found by user, device and record, with names`() async throws {
+    @Test func `deliveries are found by user, device and record, with their names`() async throws {
         try await TestRelay.with { relay in
             try await Self.append(relay, [("A", "x"), ("B", "y")])
             var devices: [DeviceVersion] = []

@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `a reference that comes back with the default zone takes no more room`() throws {
+    @Test func `a reference returned with the default zone takes no more space`() throws {
         let zone = WrittenFormTests.defaultZone
         let plain: JSONValue = ["recordName": "r", "zoneID": zone, "action": "NONE"]
         let bound: JSONValue = ["recordName": "r", "zoneID": zone, "action": "DELETE_SELF"]
@@ -117,7 +117,7 @@ import Testing
         #expect(reading.wire == ["bound": bound])
     }
 
-    @Test func `an empty list has the type that the schema knows, whatever the client calls it`()
+    @Test func `an empty list has the schema's type whatever the client calls it`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `an empty list of a type that nobody knows fixes none`() async throws {
+    @Test func `an empty list of an unknown type defines no type`() async throws {
         try await TestRelay.with { relay in
             _ = try await Self.write(Self.field("[]", nil), to: relay)
             _ = try await Self.write(
@@ -156,7 +156,7 @@ import Testing
         #"{"value":"a","type":"LIST"}"#, #"{"value":["a"],"type":"LISTS"}"#,
         #"{"value":"a","type":"STRING_LIST"}"#, #"{"value":[1],"type":"STRING_LIST"}"#,
     ])
-    func `a list that is none is refused`(field: String) async throws {
+    func `a list that does not fit its type is refused`(field: String) async throws {
         try await TestRelay.with { relay in
             let answer = try await Self.write(field, to: relay)
             #expect(
@@ -166,7 +166,7 @@ import Testing
     }
 
     /// Databases send lists that no client may write.
-    @Test func `a list has no null in it, whatever a database sent`() {
+    @Test func `a list from a database loses its nulls`() {
         let cases: [(FieldValue, String, JSONValue)] = [
             (.list([.integer(1), .string("a"), .null]), "STRING_LIST", ["1", "a"]),
             (.list([.null]), "STRING_LIST", []), (.set([.null]), "STRING_LIST", []),
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `a whole number in a field of doubles is one, whatever a database sent`() {
+    @Test func `a whole number in a double field becomes a double`() {
         let known = [SchemaFieldType(.double), SchemaFieldType(.int64), nil]
         let types = known.map { known in
             AnsweredField(.integer(5), wire: nil, known: known, numbers: .asNumbers).type
@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(arguments: ["LIST", "UNKNOWN_LIST", "STRING_LIST", nil])
-    func `a filter's list goes by the same words`(type: String?) async throws {
+    func `a filter's list uses the same type names`(type: String?) async throws {
         try await TestRelay.with { relay in
             _ = try await Self.write(Self.field(#""a""#, nil), to: relay)
             let answer = try await relay.post(

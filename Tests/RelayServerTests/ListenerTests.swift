@@ -25,7 +25,7 @@ import Testing
         return (crowd, "")
     }
 
-    @Test func `a full listener says when to come again, and serves whoever comes after`()
+    @Test func `a full listener says when to retry and serves later clients`()
         async throws
     {
         let settings = ["--http-connections", "8", "--http-connections-per-address", "8"]
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `a crowd at a full listener waits in line, and each is told`() async throws {
+    @Test func `many clients at a full listener wait in line and are each answered`() async throws {
         let settings = ["--http-connections", "8", "--http-connections-per-address", "8"]
         try await RunningRelay.with(settings) { relay in
             let port = try await Self.port(relay)
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `at the operator's port who asks nothing gives way to whoever comes`() async throws {
+    @Test func `at the operator's port idle connections give way to new ones`() async throws {
         try await RunningRelay.with(["--admin-connections", "4"]) { relay in
             let port = try await relay.relay.ports.port(of: "admin")
             var crowd: [RawConnection] = []
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a crowd that asks nothing shuts nobody out`() async throws {
+    @Test func `many idle connections lock nobody out`() async throws {
         try await RunningRelay.with { relay in
             let port = try await Self.port(relay)
             let inside = try await RawConnection.open(port)
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `what comes of a body after its refusal is read slowly`() async throws {
+    @Test func `the body after a refusal is read slowly`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
             let part = String(repeating: " ", count: 1 << 20)
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(arguments: ["GET /heal", "", "POST /x HTTP/1.1\r\nHost: a\r\nX-A: b\r\n"])
-    func `a head that does not come ends the connection`(start: String) async throws {
+    func `a head that does not arrive ends the connection`(start: String) async throws {
         try await RunningRelay.with(["--http-head-seconds", "1"]) { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
             try await connection.send(start)
@@ -160,7 +160,8 @@ import Testing
         }
     }
 
-    @Test func `a body that does not come ends the connection, and nothing is stored`() async throws
+    @Test func `a body that does not arrive ends the connection, and nothing is stored`()
+        async throws
     {
         try await RunningRelay.with(["--http-body-seconds", "1"]) { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
@@ -178,7 +179,7 @@ import Testing
     }
 
     /// Regression: the time limit of the answer ran while the body came, and cut off slow bodies.
-    @Test func `a body that was asked for has its own time, and not that of an answer`()
+    @Test func `a requested body has its own time limit and not that of a response`()
         async throws
     {
         let times = ["--http-body-seconds", "1", "--http-answer-seconds", "600"]
@@ -198,7 +199,7 @@ import Testing
     ///
     /// The decoder reads nothing after such a request, so the next one on its connection would wait
     /// for ever.
-    @Test func `who offers another protocol is answered, and comes again by a new connection`()
+    @Test func `a client that offers another protocol is answered and reconnects`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -229,7 +230,7 @@ import Testing
     }
 
     /// The event loop reads from no other connection while one has more requests to answer.
-    @Test func `of very many requests sent at once the first are answered, and the last says so`()
+    @Test func `of very many pipelined requests the first are answered and the last says so`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -256,7 +257,7 @@ import Testing
 
     /// Such a client assumes that a connection ends unless the response says that it stays, and
     /// waits for the end.
-    @Test func `a client of HTTP/1.0 has its connection ended, unless it asked otherwise`()
+    @Test func `a connection of HTTP 1 is closed unless the client asks to keep it`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -275,7 +276,7 @@ import Testing
         }
     }
 
-    @Test func `a client of HTTP/1.0 is sent no chunks, which it cannot read`() async throws {
+    @Test func `a client of HTTP 1 gets no chunked response`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
             let body = #"{"set": {"version": 1, "queries": []}}"#
@@ -290,7 +291,7 @@ import Testing
         }
     }
 
-    @Test func `a request that names two hosts is refused`() async throws {
+    @Test func `a request with two hosts is refused`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
             try await connection.send(Self.question)
@@ -304,7 +305,7 @@ import Testing
         }
     }
 
-    @Test func `a request of HTTP 1.1 without a host is refused`() async throws {
+    @Test func `a request without a host is refused`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(await Self.port(relay))
             try await connection.send("GET /healthz HTTP/1.1\r\n\r\n" + Self.question)
@@ -317,7 +318,7 @@ import Testing
     /// Swift normalises the text when it searches it for a word, which would first sort all the
     /// marks.
     @Test(arguments: ["Accept", "Connection", "Expect"])
-    func `a field with more combining marks than any language has is refused`(
+    func `a field with too many combining marks is refused`(
         name: String
     ) async throws {
         let marks = String(repeating: "\u{323}", count: 65)
@@ -333,7 +334,7 @@ import Testing
         }
     }
 
-    @Test func `a connection without requests ends, and one that asks does not`() async throws {
+    @Test func `an idle connection ends, and an active one does not`() async throws {
         // Longer than a busy machine takes between two calls, because the client's own connections
         // time out too.
         try await RunningRelay.with(["--http-idle-seconds", "8"]) { relay in
@@ -347,8 +348,7 @@ import Testing
         }
     }
 
-    @Test func `the clients' port has no metrics unless told, and the operator's has`() async throws
-    {
+    @Test func `only the operator's port has metrics unless configured otherwise`() async throws {
         try await RunningRelay.with { (relay: RunningRelay) async throws in
             #expect(try await relay.client.call("GET", "/metrics").status == 404)
             #expect(try await relay.client.call("GET", "/healthz").status == 200)
@@ -360,7 +360,7 @@ import Testing
         }
     }
 
-    @Test func `every metric of a relay says what it is`() async throws {
+    @Test func `every metric of a relay has a description`() async throws {
         try await RunningRelay.with { relay in
             let lines = try await relay.metrics().split(separator: "\n").map(String.init)
             func names(_ word: String) -> [Substring] {

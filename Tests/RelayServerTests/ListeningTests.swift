@@ -35,7 +35,7 @@ import Testing
 
     private struct NoPlace: Error { let text: String }
 
-    @Test func `a listener is told that a push is held back, and why`() async throws {
+    @Test func `a listener learns that a push is held and why`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", adding: ["paused": true]), as: "bob")
             let place = try Self.after(try await Self.listen(relay))
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `a listener is told of the change, the match and the push, and of no token`()
+    @Test func `a listener gets the change, the match and the push, but no token`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -105,7 +105,7 @@ import Testing
         ),
         ("only=pushes", "only: \"pushes\" is unknown; allowed are change, match, push, answer"),
         ("hold=31", "hold: must be 0 to 30 seconds"), ("limit=0", "limit: must be 1 to 1000"),
-    ]) func `what cannot be meant is refused`(query: String, reason: String) async throws {
+    ]) func `invalid parameters are refused`(query: String, reason: String) async throws {
         try await RunningRelay.with { relay in
             let reply = try await Self.listen(relay, query)
             #expect(reply.status == 400)
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `a file that nobody follows cannot be listened to`() async throws {
+    @Test func `a file without a relay cannot be listened to`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .get, "/admin/1/containers/iCloud.com.example.Art/development/events",
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `only so many containers are listened to, and none for long after the last call`()
+    @Test func `the number of listened containers is bounded, and each ends after its last call`()
         async throws
     {
         var settings = WalkEvents.Settings()
@@ -147,7 +147,7 @@ import Testing
         #expect(events.watch.isOn(other.container))
     }
 
-    @Test func `who listens to one container leaves places to others`() async throws {
+    @Test func `a listener to one container leaves places for others`() async throws {
         var settings = WalkEvents.Settings()
         settings.listeners = 2
         let events = WalkEvents(
@@ -173,7 +173,7 @@ import Testing
         await held.value
     }
 
-    @Test func `a call that is held is answered with nothing at its end`() async throws {
+    @Test func `a held call is answered with nothing at its end`() async throws {
         let events = WalkEvents(
             clock: ContinuousClock(), now: { Fixtures.moment },
             randomBytes: { Array(repeating: 7, count: $0) })

@@ -37,7 +37,7 @@ import Testing
         return ended.last
     }
 
-    @Test func `beyond it the longest ends of the user for whom most waits`() {
+    @Test func `beyond the bound the longest stream of the user with most waiting ends`() {
         #expect(note(0, of: "mallory", in: "one", 4) == nil)
         #expect(note(1, of: "mallory", in: "one", 5) == nil)
         #expect(note(2, of: "bob", in: "one", 6) == nil)
@@ -49,7 +49,7 @@ import Testing
         #expect(backlog.bytes == 3 * 1024 * 1024)
     }
 
-    @Test func `nobody ends for another container`() throws {
+    @Test func `no stream ends for another container's sake`() throws {
         for stream in 0..<3 {
             #expect(note(stream, of: "user-\(stream)", in: "one", 4) == nil)
         }
@@ -60,7 +60,7 @@ import Testing
         #expect((0..<3).contains(first))
     }
 
-    @Test func `what waits for a socket of its own is one text for all until it is taken`() {
+    @Test func `waiting frames of sockets share one text until they are written`() {
         let frame = LiveFrame(["type": "change"])
         var outboxes = (0..<2).map { _ in
             LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
@@ -100,7 +100,7 @@ import Testing
             by: FrameWriter(writing: form))
     }
 
-    @Test func `a result that waits takes the records that others took the places of`() {
+    @Test func `a waiting result accounts for the records that were replaced since`() {
         let records = Self.records
         let replaced = ReplacedRecords()
         let shown = ShownRecords(records, counting: replaced)
@@ -122,7 +122,7 @@ import Testing
         #expect(outbox.resultBytes == 0)
     }
 
-    @Test func `a result that waits counts by what it lists, until it is taken`() {
+    @Test func `a waiting result counts by its records until it is written`() {
         let result = Self.result(ShownRecords(Self.records))
         var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.bytes.count })
         outbox.append(result)

@@ -24,7 +24,7 @@ import Testing
         return ["type": "set", "version": 1, "queries": [.object(query)]]
     }
 
-    @Test func `a record that is deleted while nobody may read it is not shown afterwards`()
+    @Test func `a record deleted while hidden is not shown afterwards`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a change of who may write lets clients go on where they were`() async throws {
+    @Test func `a change of write permissions lets clients resume`() async throws {
         try await RunningRelay.with { relay in
             try await Self.grant("_world", in: relay)
             let page = try await Live.open(relay)

@@ -42,7 +42,7 @@ import Testing
         return String(line.dropFirst(4))
     }
 
-    @Test func `a stream that is opened again goes on where it was read to`() async throws {
+    @Test func `a reopened stream resumes where it was read to`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
@@ -76,7 +76,7 @@ import Testing
         #expect(isCounted, "\(line)")
     }
 
-    @Test func `who listens to the news of an inbox alone misses none while away`() async throws {
+    @Test func `a client of only new notifications misses none while away`() async throws {
         try await RunningRelay.with { relay in
             try await LiveNotificationTests.prepare(relay)
             let path = try await Self.hold(
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `what was declared after where it was read to begins as it was to begin`()
+    @Test func `a query declared after the resumed place begins as declared`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `frames over a session count as requests of its user`() async throws {
+    @Test func `frames posted to a session count as requests of its user`() async throws {
         try await RunningRelay.with(["--rates-user", "1"]) { relay in
             let path = try await Self.hold(relay)
             var statuses: Set<Int> = []
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func `one without a stream is held for a minute, and no longer`() async throws {
+    @Test func `a session without a stream is kept for a minute and no longer`() async throws {
         var world = World.real
         let clock = LongWaits(of: .seconds(60))
         world.clock = clock
@@ -179,7 +179,7 @@ import Testing
         #expect(isGone, "\(path) is still there")
     }
 
-    @Test func `its frames are posted, and what comes of them is streamed`() async throws {
+    @Test func `frames are posted, and their answers come by the stream`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let path = try await Self.hold(relay)
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `an edit that was taken while the stream was opened again is in force`()
+    @Test func `an edit accepted while the stream was reopened is in effect`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -244,7 +244,7 @@ import Testing
         }
     }
 
-    @Test func `to ask for the head of a stream takes nobody's place`() async throws {
+    @Test func `asking for the head of a stream replaces no stream`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let path = try await Self.hold(relay)
@@ -257,7 +257,7 @@ import Testing
         }
     }
 
-    @Test func `nobody gets in without the secret, or after signing out`() async throws {
+    @Test func `a session needs its secret and ends with signing out`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let path = try await Self.hold(relay)

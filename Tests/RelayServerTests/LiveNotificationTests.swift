@@ -21,7 +21,8 @@ import Testing
         try await relay.container.save(.query("mine", #"artist = "artist-1""#))
     }
 
-    @Test func `each notification is told once, and a client goes on after the last`() async throws
+    @Test func `each notification comes once, and a client resumes after the last one`()
+        async throws
     {
         try await RunningRelay.with { relay in
             try await Self.prepare(relay)
@@ -65,7 +66,7 @@ import Testing
         }
     }
 
-    @Test func `who wants the news alone misses none that come before they come back`()
+    @Test func `a client of only new notifications gets those that came while it was away`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -91,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `an inbox is its user's alone, and another's token begins anew`() async throws {
+    @Test func `an inbox belongs to its user, and another's token starts anew`() async throws {
         try await RunningRelay.with { relay in
             try await Self.prepare(relay)
             try await relay.container.post(.change("create", "a1"))
@@ -113,7 +114,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be asked of an inbox is refused where it stands`() async throws {
+    @Test func `invalid queries of an inbox are refused with their place`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Live.open(relay)
             try await page.send(Self.set(1))
@@ -150,7 +151,8 @@ import Testing
         }
     }
 
-    @Test func `a container that keeps none any more ends the query, until it keeps them again`()
+    @Test
+    func `the query ends when the container keeps no more notifications, until it does again`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -192,8 +194,7 @@ import Testing
         }
     }
 
-    @Test func `who does not read is sent no more than it takes, and misses nothing`() async throws
-    {
+    @Test func `a slow reader gets no more than it reads, and misses nothing`() async throws {
         try await RunningRelay.with { relay in
             try await Self.prepare(relay)
             for number in 0..<120 {

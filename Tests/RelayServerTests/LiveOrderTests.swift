@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `records stand as Firebase's and Wilddog's children do`() async throws {
+    @Test func `records are ordered like Firebase's and Wilddog's children`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             for (name, fields): (String, JSONObject) in [
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `a newcomer inside pushes the child at the boundary out`() async throws {
+    @Test func `a new record inside a limit pushes out the one at its boundary`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             for (name, rank) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `what moves beyond a bound, or may be read no more, goes for that reason`()
+    @Test func `a record that leaves the bounds or becomes hidden goes with that reason`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `an order that cannot be is refused where it stands`() async throws {
+    @Test func `an invalid order is refused with its place`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)

@@ -24,7 +24,7 @@ import Testing
 
     // MARK: What is told
 
-    @Test func `the last changes that were told are known`() {
+    @Test func `the last shown changes are remembered`() {
         var told = ToldPositions()
         for position in 1...40 { told.note(LogPosition(UInt64(position))) }
         #expect(!told.contains(LogPosition(8)) && told.contains(LogPosition(9)))
@@ -38,7 +38,7 @@ import Testing
 
     // MARK: Waiting
 
-    @Test func `a delivery waits for the connections of its own device alone`() async {
+    @Test func `a delivery only waits for the connections of its own device`() async {
         let presence = LivePresence()
         let now = Fixtures.moment
         #expect(!presence.awaitDevice(of: Self.delivery(1), at: now))
@@ -54,7 +54,7 @@ import Testing
         #expect(!presence.endWait(for: Self.delivery(1).id), "it is over")
     }
 
-    @Test func `a device of a name in another spelling is another client`() {
+    @Test func `a device name in another spelling is another client`() {
         let places = ["zo\u{E9}", "zoe\u{301}"].map {
             LivePresence.Place(Self.delivery(1, device: $0))
         }
@@ -65,7 +65,8 @@ import Testing
                 == LivePresence.Place(Self.delivery(2, device: "zoe\u{301}~token-0123abcd")))
     }
 
-    @Test func `it is over when the last connection has gone, or will not tell`() async {
+    @Test func `the wait ends when the last connection has gone or will not show the change`() async
+    {
         let presence = LivePresence()
         let now = Fixtures.moment
         _ = Self.enter(presence, 1)
@@ -89,7 +90,7 @@ import Testing
         #expect(!presence.awaitDevice(of: Self.delivery(4), at: now))
     }
 
-    @Test func `so many wait for a device, and those that nobody ended are forgotten`() {
+    @Test func `waiting deliveries of a device are bounded, and abandoned ones are forgotten`() {
         let presence = LivePresence()
         let now = Fixtures.moment
         _ = Self.enter(presence)
@@ -120,7 +121,7 @@ import Testing
         return (presence, LiveProof(of: place, 1, to: presence))
     }
 
-    @Test func `what was told is proven by the answer to a ping behind it`() async {
+    @Test func `a pong proves the changes that were sent before its ping`() async {
         var (presence, proof) = Self.waiting(1...3)
         #expect(proof.note(told: [LogPosition(1)]) == nil, "nobody asks")
         let first = proof.ask([Self.question(1)], isTellingInbox: false)
@@ -140,7 +141,7 @@ import Testing
         #expect(presence.endWait(for: Self.delivery(1).id))
     }
 
-    @Test func `what comes from the inbox may be told later`() async {
+    @Test func `a change from the inbox may be shown later`() async {
         var (presence, proof) = Self.waiting(1...2)
         let questions = [Self.question(1), Self.question(2)]
         #expect(proof.ask(questions, isTellingInbox: true) == nil)

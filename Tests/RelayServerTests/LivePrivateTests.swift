@@ -28,7 +28,7 @@ import Testing
     }
 
     /// The second page joins an existing group, which shows the same as the first page's.
-    @Test func `a second page is told that it has been told everything`() async throws {
+    @Test func `a second page learns that it has everything`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             try await relay.container.post([

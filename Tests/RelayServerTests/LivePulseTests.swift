@@ -14,7 +14,7 @@ import Testing
         stride(from: 5, through: end, by: 5).map { moment($0) }
     }
 
-    @Test func `who is told something all the time is asked whether it is there`() {
+    @Test func `a client that constantly gets frames is pinged`() {
         var pulse = LivePulse(at: Self.moment(0))
         var asked = 0
         for now in Self.looks(until: 600) {
@@ -29,7 +29,7 @@ import Testing
         #expect((10...25).contains(asked))
     }
 
-    @Test func `who answers nothing is asked more than once, and has gone then`() {
+    @Test func `a client that does not answer is pinged again and then considered gone`() {
         let pulse = LivePulse(at: Self.moment(0))
         let asked = Self.looks(until: 70).filter { pulse.isQuiet(at: $0) }
         #expect(asked.count > 1)
@@ -37,7 +37,7 @@ import Testing
         #expect(pulse.isGone(at: Self.moment(75)))
     }
 
-    @Test func `who is told nothing is told how far everything has been told`() {
+    @Test func `an idle client is told how far everything has been sent`() {
         var pulse = LivePulse(at: Self.moment(0))
         #expect(!pulse.isUntold(at: Self.moment(25)))
         #expect(pulse.isUntold(at: Self.moment(26)))
@@ -45,7 +45,7 @@ import Testing
         #expect(!pulse.isUntold(at: Self.moment(50)))
     }
 
-    @Test func `whoever reads slowly and steadily is no client that does not read`() {
+    @Test func `a slow but steady reader is not considered stuck`() {
         var taking = LiveTaking(at: Self.moment(0))
         var bytes = 300_000
         for now in Self.looks(until: 600) {
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `whoever takes nothing for half a minute does not read`() {
+    @Test func `a client that reads nothing for half a minute is considered stuck`() {
         var taking = LiveTaking(at: Self.moment(0))
         let takes = Self.looks(until: 30).map { taking.look(at: $0, 300_000) }
         #expect(!takes.contains(true))

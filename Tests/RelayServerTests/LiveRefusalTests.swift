@@ -115,8 +115,7 @@ import Testing
     }
 
     /// Compiling a pattern takes about thirty milliseconds.
-    @Test func `what is asked for once pays for its patterns, as what is saved does`() async throws
-    {
+    @Test func `a one-time query pays for its patterns like a saved one`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
@@ -140,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `who says in the query who it is, is nobody else`() async throws {
+    @Test func `credentials in the query identify the caller`() async throws {
         try await RunningRelay.with { relay in
             let port = try await relay.relay.ports.port(of: "http")
             for user in ["alice", "bob", "bob", "alice"] {
@@ -155,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `who is not let in is counted by what refused them`() async throws {
+    @Test func `refused clients are counted by the reason`() async throws {
         let settings = ["--live-connections", "1", "--live-allowed-origins", "https://art.example"]
         try await RunningRelay.with(settings) { relay in
             let port = try await relay.relay.ports.port(of: "http")
@@ -183,7 +182,7 @@ import Testing
     }
 
     /// Containers share the turns for parsing long texts, and an unknown container has none.
-    @Test func `of a container that is not there no long text is parsed`() async throws {
+    @Test func `a long text for an unknown container is not parsed`() async throws {
         let long = "{" + String(repeating: "x", count: 100_000)
         try await RunningRelay.with { relay in
             let port = try await relay.relay.ports.port(of: "http")
@@ -202,7 +201,7 @@ import Testing
         }
     }
 
-    @Test func `long frames are worked in their order, among short ones`() async throws {
+    @Test func `long frames are processed in order among short ones`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Live.open(relay)
             let padding = String(repeating: "x", count: 100_000)
@@ -251,7 +250,7 @@ import Testing
         }
     }
 
-    @Test func `a poll counts once, whatever says who asks`() async throws {
+    @Test func `a poll counts once wherever its credentials are`() async throws {
         try await RunningRelay.with(["--rates-user", "1"]) { relay in
             let body = #"{"wait":0,"set":{"version":1,"queries":[]}}"#
             let who =
@@ -267,7 +266,7 @@ import Testing
     }
 
     @Test(arguments: ["poll", "sessions"])
-    func `the head may say which application asks, and the body who`(door: String) async throws {
+    func `the head may name the application and the body the user`(door: String) async throws {
         try await RunningRelay.with { relay in
             let path = Live.path(relay) + "/\(door)"
             let body: JSONValue = [
@@ -285,7 +284,7 @@ import Testing
     }
 
     @Test(arguments: ["stream", "poll", "sessions"])
-    func `credentials are refused over HTTP with the word for programs of a socket's end`(
+    func `refused credentials over HTTP have the code of a socket's end`(
         door: String
     ) async throws {
         try await RunningRelay.with { relay in
@@ -306,7 +305,7 @@ import Testing
         }
     }
 
-    @Test func `who guesses is counted, whatever the answer says of it`() {
+    @Test func `guesses are counted whatever the answer reveals`() {
         let answer = APIError(.authenticationFailed, "no")
         let guess = ExplainedRefusal(refusal: .unknownAPIToken, apiError: answer)
         #expect(AuthenticationRefusal.isBehind(guess))

@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(arguments: ["bob", nil])
-    func `a token that is refused leaves the one before`(user: String?) async throws {
+    func `a refused token leaves the previous one in effect`(user: String?) async throws {
         try await RunningRelay.with { relay in
             let page = try await Live.open(relay)
             let token = user.map { SampleContainer.userToken($0) } ?? "no token"
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `that a token is about to end is told once, and again of another one`() {
+    @Test func `the end of a token is announced once, and again for another token`() {
         var notice = TokenNotice()
         let end = Timestamp(seconds: 1000)
         let told = [939, 941, 946].map {
@@ -61,7 +61,7 @@ import Testing
         #expect(renewed == 59)
     }
 
-    @Test func `a poll that waits is answered at once when the schema changes`() async throws {
+    @Test func `a waiting poll is answered at once when the schema changes`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let query: JSONValue = ["id": "all", "recordType": "Artwork", "initial": "none"]
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a stream that is opened while the schema changes ends, or shows what it asks for`()
+    @Test func `a stream opened during a change of the schema ends or shows its queries`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `a poll whose set is refused is answered`() async throws {
+    @Test func `a poll with a refused set is answered`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let body: JSONValue = [
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `what is to be declared anew must be there`() async throws {
+    @Test func `a query that is to be declared anew must exist`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `a query without a name that is there already changes nothing`() async throws {
+    @Test func `declaring an existing unnamed query again changes nothing`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `a fence waits for what is read for the client`() async throws {
+    @Test func `a fence waits for what is being read for the client`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    @Test func `the page finds its script with a slash behind its address and without`()
+    @Test func `the page finds its script with and without a trailing slash`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func `who was let in while it was revoked is found among what was revoked since`() {
+    @Test func `a client admitted during a revocation is found afterwards`() {
         let container = Fixtures.container
         func identity(_ user: String, session: UInt64) -> LiveIdentity {
             LiveIdentity(

@@ -69,7 +69,9 @@ import Testing
     ]
 
     /// Swift considers two spellings of one letter equal, but they are the names of two users.
-    @Test func `users whose names are equal as texts are shown each their own`() async throws {
+    @Test func `users whose names are equal as Swift strings only see their own records`()
+        async throws
+    {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             let users = ["zo\u{EB}", "zoe\u{308}"]
@@ -94,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `a page sees a record come, change and go, and goes on where it was`() async throws {
+    @Test func `a page sees a record come, change and go, and resumes where it was`() async throws {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
@@ -143,7 +145,9 @@ import Testing
         }
     }
 
-    @Test func `a set is taken whole or not at all, and says which query is wrong`() async throws {
+    @Test func `a set is accepted completely or not at all, and the wrong query is named`()
+        async throws
+    {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             let page = try await Self.open(relay)
@@ -179,8 +183,7 @@ import Testing
         (#"{"type":"hello","set":5}"#, 4400),
         (#"{"type":"hello","ckAPIToken":"wrong"}"#, 4403), (#"{"type":"hello"}"#, 4403),
     ])
-    func `who does not say hello as it should is told why`(text: String, code: UInt16) async throws
-    {
+    func `an invalid hello is refused with the reason`(text: String, code: UInt16) async throws {
         try await RunningRelay.with { relay in
             let (connection, _) = try await LiveConnection.open(
                 try await relay.relay.ports.port(of: "http"), path: Self.path(relay))
@@ -195,7 +198,7 @@ import Testing
     }
 
     /// A client that obeyed `reconnect` would otherwise come back after its goodbye.
-    @Test func `who says goodbye is not asked to come back`() async throws {
+    @Test func `a client that says goodbye is not asked to come back`() async throws {
         try await RunningRelay.with { relay in
             let page = try await Self.open(relay)
             try await page.send(["type": "bye"])
@@ -207,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func `frames that break RFC 6455 end the connection, and nobody else's`() async throws {
+    @Test func `frames that violate RFC 6455 only end their own connection`() async throws {
         try await RunningRelay.with { relay in
             let other = try await Self.open(relay)
             for (opcode, masks) in [(UInt8(1), false), (2, true), (0, true), (3, true)] {
@@ -224,7 +227,7 @@ import Testing
         }
     }
 
-    @Test func `a connection over which something else was asked before becomes a socket too`()
+    @Test func `a connection that served another request can become a socket`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -259,8 +262,7 @@ import Testing
         }
     }
 
-    @Test func `a request that asks for another protocol, or none, is refused as one`() async throws
-    {
+    @Test func `a request for another protocol or none is refused as one`() async throws {
         try await RunningRelay.with { relay in
             let (_, head) = try await LiveConnection.open(
                 try await relay.relay.ports.port(of: "http"), path: "/live/1/only-two-parts")
@@ -276,7 +278,7 @@ import Testing
         }
     }
 
-    @Test func `a poll answers what changed, and a stream tells it`() async throws {
+    @Test func `a poll returns changes, and a stream sends them`() async throws {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             try await relay.container.post(Self.artwork("create", "a0", ["price": 5]))
@@ -304,7 +306,7 @@ import Testing
         }
     }
 
-    @Test func `a server signs a poll with its body, and nobody else's body is believed`()
+    @Test func `a server signs a poll with its body, and another body is refused`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -346,7 +348,7 @@ import Testing
         ]
     }
 
-    @Test func `a server that signs is shown the public database alone`() async throws {
+    @Test func `a server that signs only sees the public database`() async throws {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             let key = P256.Signing.PrivateKey()
@@ -385,7 +387,7 @@ import Testing
     ]
 
     @Test(arguments: refusals)
-    func `where user tokens may count no more users have to come again`(
+    func `settings that invalidate user tokens make users reconnect`(
         settings: JSONValue
     ) async throws {
         try await RunningRelay.with { relay in
@@ -397,7 +399,7 @@ import Testing
         }
     }
 
-    @Test func `who signs out, or whose key is revoked, is connected no more`() async throws {
+    @Test func `signing out or revoking a key ends the connections`() async throws {
         try await RunningRelay.with { relay in
             let alice = try await Self.open(relay)
             let bob = try await Self.open(relay, as: "bob")
@@ -421,7 +423,7 @@ import Testing
         }
     }
 
-    @Test func `an operator sees who is connected and what is shown, and ends a user's sessions`()
+    @Test func `an operator sees connections and queries, and ends a user's sessions`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -456,7 +458,9 @@ import Testing
         }
     }
 
-    @Test func `who reads nothing lags, costs nobody else, and catches up`() async throws {
+    @Test func `a client that reads nothing lags, costs others nothing and catches up`()
+        async throws
+    {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             let slow = try await Self.open(relay)
@@ -501,8 +505,7 @@ import Testing
         }
     }
 
-    @Test func `a schema that is changed sends clients to come again, and judge anew`() async throws
-    {
+    @Test func `a change of the schema makes clients reconnect and be judged again`() async throws {
         try await RunningRelay.with { relay in
             try await Self.keep(relay)
             let page = try await Self.open(relay)

@@ -30,7 +30,7 @@ import Testing
         return frames
     }
 
-    @Test func `a query that is listed again goes on, and nothing says that it begins`()
+    @Test func `a query that is listed again continues silently`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `a query takes another name also where no two may be the same`() async throws {
+    @Test func `a query can be renamed although no two may be equal`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)

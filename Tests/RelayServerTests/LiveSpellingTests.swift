@@ -43,7 +43,7 @@ import Testing
         return shown
     }
 
-    @Test func `a user is shown nothing of one whose name looks the same`() async throws {
+    @Test func `a user sees nothing of a user whose name looks the same`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let owner = Self.spellings[0]
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// NSPredicate compares texts in their composed form; Realm's queries and orders compare bytes.
-    @Test func `conditions, orders and bounds that look the same are told apart`() async throws {
+    @Test func `conditions, orders and bounds that look the same are distinguished`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             for (index, text) in Self.spellings.enumerated() {
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `a text that is spelled otherwise from now on is told`() async throws {
+    @Test func `a text whose spelling changes is reported`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             try await relay.container.post(
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `a set of far too many queries is refused before they are read`() async throws {
+    @Test func `a set with far too many queries is refused before they are parsed`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)

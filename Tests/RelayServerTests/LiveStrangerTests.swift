@@ -17,7 +17,7 @@ import Testing
         ).0
     }
 
-    @Test func `of the head of an upgrade what says who asks stays, and nothing else`() {
+    @Test func `only the credentials of an upgrade's head are kept`() {
         let sent = [
             "Authorization": "Bearer x", "ckAPIToken": "y", "Origin": "https://example.com",
             "X-Belfry-User": "alice", "X-Apple-CloudKit-Request-KeyID": "k", "Cookie": "a=b",
@@ -35,7 +35,7 @@ import Testing
             ])
     }
 
-    @Test func `a socket that is refused for now is told in the head when to come back`() throws {
+    @Test func `a socket that is refused for now learns in the head when to return`() throws {
         let error = APIError(.tryAgainLater, "the relay is shutting down", retryAfter: 3)
         let fields = LiveUpgrade.fields(refusing: error, by: .serviceUnavailable, uuid: "u-1")
         let version = try #require(HTTPField.Name("Sec-WebSocket-Version"))
@@ -51,7 +51,7 @@ import Testing
 
     /// A flag is two regional indicators, so Swift finds a letter from the end by counting all
     /// indicators before it.
-    @Test(.timeLimit(.minutes(5))) func `a field of very many flags is read at once`() {
+    @Test(.timeLimit(.minutes(5))) func `a field with very many flags is read quickly`() {
         let flags = String(repeating: "\u{1F1E6}", count: 1_000_000)
         #expect(Substring(" \t\(flags)\t ").trimmed.utf8.elementsEqual(flags.utf8))
         #expect(Substring(" \t ").trimmed.isEmpty)
@@ -60,7 +60,7 @@ import Testing
         #expect(LiveEventID("1-a-b.7")?.version == 7)
     }
 
-    @Test func `guessing API tokens is slowed as it is over HTTP`() async throws {
+    @Test func `guessing API tokens is slowed as over HTTP`() async throws {
         // The rate is so slow that nothing is regained between two guesses on a busy machine.
         try await RunningRelay.with(["--rates-address", "2"]) { relay in
             var codes: [JSONValue] = []
@@ -77,7 +77,7 @@ import Testing
 
     /// A failing write makes the channel read what is left, in the middle of the previous read.
     @Test(arguments: [9, 8] as [UInt8])
-    func `whoever asks for answers and resets the connection ends nothing else`(
+    func `a client that requests answers and resets the connection ends nothing else`(
         opcode: UInt8
     ) async throws {
         try await RunningRelay.with { relay in
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `who brings a set with hello is told nothing of others' while it is worked`()
+    @Test func `a set sent with hello reveals nothing of others while it is processed`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -132,7 +132,7 @@ import Testing
     /// Regression: of some thousand clients that disconnected at that moment, one was kept.
     ///
     /// So few show the error only now and then.
-    @Test func `whoever goes while being let in is forgotten`() async throws {
+    @Test func `a client that disconnects during admission is forgotten`() async throws {
         let rates = [
             "--rates-key", "0", "--rates-address", "0", "--live-hellos-per-second", "1000000",
         ]
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `a stream whose client has gone counts no longer`() async throws {
+    @Test func `a stream of a disconnected client no longer counts`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             func count() async throws -> Int {
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `a socket asked for behind other requests is answered in order, and once`()
+    @Test func `a socket requested after other requests is answered in order, once`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -217,7 +217,7 @@ import Testing
     }
 
     /// RFC 6455, section 4.1, requires HTTP/1.1, and a server ignores such a field of HTTP/1.0.
-    @Test func `no socket is opened over HTTP 1.0`() async throws {
+    @Test func `no socket is opened over HTTP 1`() async throws {
         try await RunningRelay.with { relay in
             let raw = try await RawConnection.open(try await relay.relay.ports.port(of: "http"))
             try await raw.send(
@@ -231,7 +231,7 @@ import Testing
         }
     }
 
-    @Test func `a stream that is not read lags as a socket does, and misses nothing`()
+    @Test func `an unread stream lags like a socket and misses nothing`()
         async throws
     {
         // Even on a slow machine: the default would end a client that reads nothing for so long.
@@ -258,7 +258,7 @@ import Testing
         }
     }
 
-    @Test func `only pages that are named may connect, and programs that are no pages`()
+    @Test func `only listed pages may connect, and programs that are no pages`()
         async throws
     {
         try await RunningRelay.with(["--live-allowed-origins", "https://art.example"]) { relay in
@@ -282,7 +282,7 @@ import Testing
         }
     }
 
-    @Test func `whoever is too many is told when to come back`() async throws {
+    @Test func `a client beyond the bound learns when to return`() async throws {
         try await RunningRelay.with(["--live-connections", "2"]) { relay in
             let first = try await Live.open(relay)
             _ = try await Live.open(relay, as: "bob")
@@ -304,7 +304,7 @@ import Testing
         }
     }
 
-    @Test func `clients who stay leave room for those who ask and go`() async throws {
+    @Test func `lasting clients leave room for short requests`() async throws {
         let settings = ["--http-connections", "64", "--http-connections-per-address", "64"]
         try await RunningRelay.with(settings) { relay in
             var inside: [LiveConnection] = []
@@ -329,7 +329,7 @@ import Testing
         }
     }
 
-    @Test func `one container has not all connections of live clients`() async throws {
+    @Test func `one container cannot use all connections of live clients`() async throws {
         try await RunningRelay.with(["--live-connections-per-container", "1"]) { relay in
             let first = try await Live.open(relay)
             let second = try await Self.stranger(relay)
@@ -348,7 +348,7 @@ import Testing
         #expect(bounds.containerConnections == 20_000)
     }
 
-    @Test func `the return of many is spread over seconds that have room`() {
+    @Test func `many reconnections are spread over seconds with room`() {
         var newcomers = LiveNewcomers()
         func waits(_ count: Int, at milliseconds: Int64) -> [Int64?] {
             (0..<count).map { _ in
@@ -363,7 +363,7 @@ import Testing
         #expect(waits(1, at: 3_000) == [nil])
     }
 
-    @Test func `however many of one container return, another one's get in`() {
+    @Test func `reconnections of one container do not delay another's`() {
         var newcomers = LiveNewcomers()
         let other = ContainerKey(container: known("quiet"), environment: .production)
         func waits(_ count: Int, of container: ContainerKey) -> [Int64?] {
@@ -375,7 +375,7 @@ import Testing
         #expect(waits(3, of: other) == [nil, nil, 1])
     }
 
-    @Test func `a file with an origin that fits no page is refused`() {
+    @Test func `an origin that fits no page is refused in the configuration`() {
         var bounds = LiveBounds()
         // Hybrid apps have URL schemes of their own, and pages from files have an origin without a
         // host.
@@ -400,8 +400,7 @@ import Testing
         }
     }
 
-    @Test func `a stranger's frame has little room, and one's who is known has more`() async throws
-    {
+    @Test func `a stranger's frame has little room, and a known client's has more`() async throws {
         try await RunningRelay.with { relay in
             let long = JSONValue.object(
                 ["type": "fence", "id": .string(String(repeating: "x", count: 500_000))])
@@ -415,7 +414,7 @@ import Testing
     }
 
     @Test(arguments: ["poll", "sessions"])
-    func `a long set is taken over HTTP of whoever says in the head who asks`(
+    func `a long set over HTTP is accepted if the head has the credentials`(
         door: String
     ) async throws {
         try await RunningRelay.with { relay in
@@ -448,7 +447,7 @@ import Testing
         }
     }
 
-    @Test func `a result of some megabytes arrives by each way in`() async throws {
+    @Test func `a result of some megabytes arrives by each way`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let count = 80

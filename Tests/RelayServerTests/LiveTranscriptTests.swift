@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `the page's transcript is run`() async throws {
+    @Test func `the transcript of the page is what the relay says`() async throws {
         #expect(Self.lines.count > 20)
         try await RunningRelay.with { relay in
             try await relay.client.administer(

@@ -20,7 +20,7 @@ import Testing
         frames.filter { $0["type"] == "change" }.map { $0["transition"] }
     }
 
-    @Test func `an update says whether the record fitted before, also to who comes back`()
+    @Test func `an update says whether the record matched before, also after reconnecting`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -78,7 +78,7 @@ import Testing
         return (record, before)
     }
 
-    @Test func `of a record before a change the tag is told where it is known`() async throws {
+    @Test func `the former tag of a record is sent where it is known`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             try await relay.container.post(Live.artwork("create", "a0", ["price": 5]))

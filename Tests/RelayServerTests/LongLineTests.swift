@@ -44,7 +44,7 @@ import Testing
 
     // Regression: a change that needs long judging waited for all of them, and all pushes waited
     // for the change.
-    @Test func `who waits with a long condition keeps no change from being judged`() async throws {
+    @Test func `requests with long conditions do not delay the judging of changes`() async throws {
         try await TestRelay.with { relay in
             let turns = relay.dependencies.indexes.turns
             let body = SubscriptionScenarioTests.create(Self.long.text)
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `a long condition that is rehearsed is read by turns as well`() async throws {
+    @Test func `a rehearsed long condition is parsed in turns too`() async throws {
         try await TestRelay.with { relay in
             let draft: JSONValue = ["subscription": Self.long]
             let rehearsed = try await answer(of: relay) {

@@ -12,7 +12,7 @@ import Testing
         getpriority(numericCast(PRIO_PROCESS.rawValue), 0)
     }
 
-    @Test func `long work is done on a thread that gives way, and what follows is not`() async {
+    @Test func `long work runs on a thread of low priority, and what follows does not`() async {
         let before = await niceness()
         let thread = LongWorkThread(name: "belfry.test")
         for _ in 0..<3 {
@@ -31,7 +31,7 @@ import Testing
             receivedAt: Fixtures.moment)
     }
 
-    @Test func `a long body of a client is parsed ahead, and what is wrong with it told later`()
+    @Test func `a client's long body is parsed ahead, and its errors are reported later`()
         async throws
     {
         let bodies = LongBodies(
@@ -51,7 +51,7 @@ import Testing
         #expect(throws: JSONSyntaxError.self) { try broken.jsonBody() }
     }
 
-    @Test func `conditions of a body that may take long are read on the thread that gives way`()
+    @Test func `long conditions of a body are parsed on the thread of low priority`()
         async throws
     {
         let bodies = LongBodies(
@@ -69,7 +69,7 @@ import Testing
         #expect(try await read(LongBodies.leastOfConditions + 1) == before + 10)
     }
 
-    @Test func `what a long body asks for is done on the thread that gives way, with its waits`()
+    @Test func `long requests are processed on the thread of low priority with their waits`()
         async throws
     {
         let bodies = LongBodies(
@@ -89,7 +89,7 @@ import Testing
         #expect(await niceness() == before)
     }
 
-    @Test func `what was begun is done though nobody holds the thread any more`() async {
+    @Test func `begun work is finished even if the thread is released`() async {
         var thread: LongWorkThread? = LongWorkThread(name: "belfry.test")
         let works = (0..<8).map { number in
             Task(executorPreference: thread) {

@@ -62,7 +62,7 @@ import Testing
         return true
     }
 
-    @Test func `where no call is open, the other relay hears that none is taken`() throws {
+    @Test func `without an open call the other relay learns that none is accepted`() throws {
         end()
         let told = try head()
         #expect(told?.status.kind == .informational)
@@ -84,7 +84,7 @@ import Testing
         _ = try channel.finish()
     }
 
-    @Test func `an answer that begins after the end says that it is the last`() throws {
+    @Test func `a response that begins after the end says that it is the last`() throws {
         try come()
         end()
         #expect(ends.count == 1 && calls.isAny)
@@ -100,7 +100,8 @@ import Testing
 
     /// The head of the response let the other relay keep the connection, and its next call may
     /// cross with the end.
-    @Test func `an answer that had begun before the end is followed by that none is taken`() throws
+    @Test func `a response that began before the end is followed by a refusal of further calls`()
+        throws
     {
         try come()
         try begin()
@@ -119,7 +120,7 @@ import Testing
     }
 
     /// A connection may be made, and a call arrive on it, while its listener ends.
-    @Test func `what came by a connection that nobody takes is declined`() throws {
+    @Test func `a call on a connection that was not accepted is declined`() throws {
         try come()
         channel.pipeline.fireUserInboundEventTriggered(TakenConnection.Dropped())
         let told = try head()
@@ -129,7 +130,7 @@ import Testing
         #expect(!calls.isAny)
     }
 
-    @Test func `a connection that becomes another protocol's is told nothing`() throws {
+    @Test func `an upgraded connection is sent nothing`() throws {
         try come()
         try channel.writeOutbound(
             HTTPResponsePart.head(HTTPResponse(status: .switchingProtocols)))

@@ -101,7 +101,7 @@ struct NodeScenarioTests {
         try outcome.get()
     }
 
-    @Test func `every call is answered by way of the relay that stands by`() async throws {
+    @Test func `every call is answered through the relay that stands by`() async throws {
         try await Self.with { pair in
             let container = pair.container
             for device in SampleDevice.usual { try await container.register(device) }
@@ -124,7 +124,7 @@ struct NodeScenarioTests {
         }
     }
 
-    @Test func `a poll is held, and a client that is connected sees what comes`() async throws {
+    @Test func `through it a poll is held, and a connected client sees changes`() async throws {
         try await Self.with { pair in
             let container = pair.container
             let made = try await container.call(
@@ -142,7 +142,7 @@ struct NodeScenarioTests {
         }
     }
 
-    @Test func `a stream of events comes by way of it, and what an operator waits for`()
+    @Test func `through it a stream of events and an operator's held call work`()
         async throws
     {
         try await Self.with { pair in
@@ -194,7 +194,7 @@ struct NodeScenarioTests {
         }
     }
 
-    @Test func `relays with other settings say so`() async throws {
+    @Test func `relays with different settings say so`() async throws {
         try await Self.with(second: ["--retention-log-hours", "24"]) { pair in
             let warning = "another relay of the store has other settings"
             #expect(await Turns.yield { pair.lines.has(warning) })
@@ -209,7 +209,7 @@ struct NodeScenarioTests {
         }
     }
 
-    @Test func `who stood by answers by itself once the owner ends, on the same connections`()
+    @Test func `the relay that stood by takes over on the same connections`()
         async throws
     {
         // The limit is long because a busy machine may take long to open the store.
@@ -248,7 +248,7 @@ struct NodeScenarioTests {
         }
     }
 
-    @Test func `who stood by and has ended is no longer shown`() async throws {
+    @Test func `a relay that stood by and has ended is no longer listed`() async throws {
         try await Self.with { pair in
             let place = try PostgresPlace(
                 url: try PostgresServer.ofStores().url(), schema: pair.schema)
@@ -261,7 +261,7 @@ struct NodeScenarioTests {
     }
 
     /// Behind a proxy all relays have one address, and thus one cookie.
-    @Test func `who is signed in at the console is so at each relay, and signs out at any`()
+    @Test func `a console session works at each relay, and can be ended at any`()
         async throws
     {
         try await Self.with { pair in

@@ -43,7 +43,9 @@ import Testing
         }
     }
 
-    @Test func `a client in the middle of a request is cut off after the grace`() async throws {
+    @Test func `a client in the middle of a request is cut off after the grace period`()
+        async throws
+    {
         let (halves, half) = AsyncStream.makeStream(of: HalfChange.self)
         try await RunningRelay.with(["--shutdown-grace-seconds", "0"]) { relay in
             let port = try await relay.relay.ports.port(of: "http")
@@ -57,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `a request that comes in whole within the grace is answered`() async throws {
+    @Test func `a request that arrives within the grace period is answered`() async throws {
         let (halves, half) = AsyncStream.makeStream(of: HalfChange.self)
         async let life: Void = RunningRelay.with(["--shutdown-grace-seconds", "3600"]) { relay in
             let port = try await relay.relay.ports.port(of: "http")
@@ -73,7 +75,7 @@ import Testing
         try await life
     }
 
-    @Test func `a live poll that is held is answered, and keeps no end waiting`() async throws {
+    @Test func `a held live poll is answered and does not delay an end`() async throws {
         let (polls, poll) = AsyncStream.makeStream(of: RawConnection.self)
         // Less than the poll's hold, and long enough for a busy machine.
         try await RunningRelay.with(["--shutdown-grace-seconds", "20"]) { relay in
@@ -95,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `a stream whose client takes nothing more keeps no end waiting`() async throws {
+    @Test func `a stream that is not read does not delay an end`() async throws {
         let (streams, stream) = AsyncStream.makeStream(of: RawConnection.self)
         try await RunningRelay.with(["--shutdown-grace-seconds", "3600"]) { relay in
             let body = #"{"set":{"version":1,"queries":[{"kind":"changes","recordType":"Big"}]}}"#
@@ -123,7 +125,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n3e8\r\n"])
-    func `a body that is cut off is refused, and nothing of it is stored`(
+    func `a truncated body is refused and not stored`(
         length: String
     ) async throws {
         try await RunningRelay.with { relay in

@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `too much that is not settled refuses changes until it is`() async throws {
+    @Test func `too many unsettled changes refuse changes until they are settled`() async throws {
         let silence = AnswerScript.all(ScriptedAnswer(.silence))
         let settings = ["--bounds-log-lag", "3", "--delivery-in-flight", "1"]
         try await RunningRelay.with(settings, script: silence) { relay in
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `too much memory refuses changes, and deliveries go on`() async throws {
+    @Test func `too much memory refuses changes while deliveries continue`() async throws {
         // The bound is first checked after a second, so these changes are accepted.
         try await RunningRelay.with(["--bounds-memory-megabytes", "1"]) { relay in
             try await relay.container.save(.query("q"), as: "bob")

@@ -90,7 +90,7 @@ import Testing
         return records.map { $0.value(at: ["recordName"]) }
     }
 
-    @Test func `a record's ID as it was answered finds it, and fires`() async throws {
+    @Test func `a record ID as it was answered finds the record and fires`() async throws {
         try await Self.withZone { relay in
             let made = try await relay.container.call(
                 "records/modify", Self.create("album", [:]), as: "alice", in: "private")
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a reference is the same however its zone is written, stored or asked for`()
+    @Test func `a reference is the same however its zone is written`()
         async throws
     {
         try await Self.withZone { relay in
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `what a database posts of a private zone is in the same zone`() async throws {
+    @Test func `a database's change of a private zone is in the same zone`() async throws {
         try await Self.withZone { relay in
             try await relay.container.save(
                 Self.query(
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `a reference that must lead somewhere does so with the zone as answered`()
+    @Test func `a validated reference may have the zone as it was answered`()
         async throws
     {
         try await Self.withZone { relay in
@@ -241,7 +241,7 @@ import Testing
         }
     }
 
-    @Test func `a user is the same whoever is said to own the zone of users`() async throws {
+    @Test func `a user is the same whatever owner the zone of users is given`() async throws {
         try await Self.withZone { relay in
             try await relay.container.call(
                 "records/modify", Self.create("mine", [:]), as: "alice", in: "private"

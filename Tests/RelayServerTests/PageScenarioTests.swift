@@ -29,7 +29,7 @@ import Testing
         return elements.compactMap { if case .object(let object) = $0 { object } else { nil } }
     }
 
-    @Test func `looking many large records up answers as many as fit`() async throws {
+    @Test func `a look-up of many large records returns as many as fit`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, zone: nil, 7)
             let names = (1...7).map { #""r\#($0)""# }.joined(separator: ",")
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `a record that is named many times is answered as often as it fits`() async throws {
+    @Test func `a record that is named many times is returned as often as it fits`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, zone: nil, 1)
             let names = Array(repeating: #"{"recordName":"r1"}"#, count: 199).joined(separator: ",")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `the zones of one request share a page, and each goes on from its token`()
+    @Test func `the zones of one request share a page, and each continues from its token`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test func `the log's changes and what is parked are listed by pages`() async throws {
+    @Test func `changes of the log and parked changes are listed in pages`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, zone: nil, 7)
             let first = try await relay.admin(.get, "\(Self.admin)/changes?limit=100")

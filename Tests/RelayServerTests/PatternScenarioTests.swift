@@ -17,7 +17,7 @@ import Testing
         ).text
     }
 
-    @Test func `who has very many compiled is told to come again later`() async throws {
+    @Test func `a user who compiles very many patterns is asked to retry later`() async throws {
         try await TestRelay.with { relay in
             #expect(try await Self.save(relay, 0).contains("serverErrorCode") == false)
             // A user may compile 400,000 instructions at once, and 20,000 more each second.

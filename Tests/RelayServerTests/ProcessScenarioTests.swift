@@ -10,7 +10,7 @@ import Testing
 
 /// What can be changed in a running relay without a restart.
 @Suite struct ProcessScenarioTests {
-    @Test func `the level of the log is set for a span, and then as configured again`() {
+    @Test func `the log level is set for a time and then returns to the configured one`() {
         let seconds = Mutex<Int64>(0)
         let levels = LogLevels(.warning) {
             Timestamp(seconds: 1_000 + seconds.withLock { $0 })
@@ -38,7 +38,7 @@ import Testing
         #expect(levels.level == .error)
     }
 
-    @Test func `a call sets the level, and says what is wrong with another`() async throws {
+    @Test func `a call sets the log level and refuses invalid ones`() async throws {
         try await TestRelay.with { relay in
             let none = try await relay.admin(.get, "log")
             #expect(none["reason"] == "no relay is running here")
@@ -133,7 +133,7 @@ import Testing
         #expect(process.terminationStatus == 0)
     }
 
-    @Test func `a certificate is renewed, and a bad one refused`() throws {
+    @Test func `a certificate is renewed, and an invalid one is refused`() throws {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "belfry-certificates-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -28,7 +28,7 @@ import Testing
         #expect(lines.contains("c_seconds_count 2"))
     }
 
-    @Test func `a number that changes while it is shown is shown as it is in the end`() {
+    @Test func `a number that changes while it is shown ends with its last value`() {
         let metrics = PrometheusMetrics()
         let gauge = Gauge(label: "a_gauge", dimensions: [], factory: metrics)
         // Simulates another thread that changes and shows the number between the first reading and
@@ -38,7 +38,7 @@ import Testing
         #expect(metrics.render() == "# TYPE a_gauge gauge\na_gauge 0\n")
     }
 
-    @Test func `a clock that is set back takes nothing from a sum`() {
+    @Test func `a clock that is set back does not decrease a sum`() {
         let metrics = PrometheusMetrics()
         let timer = metrics.makeTimer(label: "c_seconds", dimensions: [])
         timer.recordNanoseconds(2_000_000_000)
@@ -48,7 +48,7 @@ import Testing
         #expect(lines.contains("c_seconds_count 2"))
     }
 
-    @Test func `gauges are forgotten, and what is made afterwards is shown`() {
+    @Test func `gauges can be removed, and later ones are shown`() {
         let metrics = PrometheusMetrics(maximumSeries: 2)
         metrics.makeCounter(label: "n", dimensions: []).increment(by: 1)
         let before = metrics.makeMeter(label: "a_gauge", dimensions: [])
@@ -77,7 +77,7 @@ import Testing
         #expect(metrics.render().split(separator: "\n").count == 11)
     }
 
-    @Test func `many containers take no room from what is told of the relay`() {
+    @Test func `many containers use up no room for the relay's own series`() {
         let metrics = PrometheusMetrics(maximumSeries: 10)
         for number in 0..<100 {
             let container = [("container", "c\(number)"), ("environment", "production")]
@@ -97,7 +97,7 @@ import Testing
         #expect(metrics.render().contains("container=\"last\""))
     }
 
-    @Test func `a metric of the relay says what it is`() {
+    @Test func `a metric of the relay has a description`() {
         let metrics = PrometheusMetrics()
         metrics.makeCounter(label: "belfry_matches_total", dimensions: []).increment(by: 1)
         let lines = metrics.render().split(separator: "\n").map(String.init)

@@ -17,7 +17,7 @@ import Testing
             token: ConcealedText("token \(number)"), issuedAt: Fixtures.moment)
     }
 
-    @Test func `as many tokens as there are keys are kept, also when the loop has ended`()
+    @Test func `a token for each key is kept, even after the loop has ended`()
         async throws
     {
         let store = try TemporaryStore().open()

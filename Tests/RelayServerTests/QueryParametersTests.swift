@@ -12,7 +12,7 @@ import Testing
     }
 
     /// A sign and a combining mark after it are one `Character`, which does not equal the sign.
-    @Test func `a sign is one whatever follows it`() {
+    @Test func `a sign is recognised whatever follows it`() {
         let query = QueryParameters(target: "/a?\u{301}x=1&prefix=\u{301}b&\u{FE0F}y=2")
         #expect(query["\u{301}x"] == "1")
         #expect(query["prefix"] == "\u{301}b")
@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Looking for a parameter compares its name with all others.
-    @Test func `a name or a value of endless marks stands for nothing`() {
+    @Test func `a name or value with endless combining marks is replaced`() {
         let few = String(repeating: "%CC%A3", count: 64)
         let many = few + "%CC%A3"
         #expect(QueryParameters(target: "/a?x=\(few)")["x"]?.unicodeScalars.count == 64)

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [settings(rows: 2), settings(time: .zero)])
-    func `a query that may look at no more answers what it found, and where to go on`(
+    func `a query at its row limit returns what it found and where to continue`(
         _ settings: QueryAdmission.Settings
     ) async throws {
         try await TestRelay.with(queries: settings) { relay in
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be put in order says why, and what to do`() async throws {
+    @Test func `an impossible order is refused with the reason and advice`() async throws {
         let sorted = #"{"query":{"recordType":"Artwork","sortBy":[{"fieldName":"year"}]}}"#
         try await TestRelay.with(queries: Self.settings(rows: 6)) { relay in
             try await Self.fill(relay, 7)
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `a page has so many bytes, in order or not`() async throws {
+    @Test func `a page has a limited number of bytes, ordered or not`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, 11, bytes: 900_000)
             let plain = try await Self.pages(relay, #"{"recordType":"Artwork"}"#)
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `a marker does not tell which record was looked at`() async throws {
+    @Test func `a marker does not reveal which record was examined`() async throws {
         try await TestRelay.with(queries: Self.settings(rows: 1)) { relay in
             try await Self.fill(relay, 2)
             let answer = try await relay.post(
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `a marker is of the database in which its page was`() async throws {
+    @Test func `a marker is valid for the database of its page`() async throws {
         let query = #"{"query":{"recordType":"Artwork"},"resultsLimit":1"#
         let modify =
             #"{"operations":[{"operationType":"create","record":{"recordName":"r1","#
@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Seeds.all) func `a page in order is what sorting all would give`(
+    @Test(arguments: Seeds.all) func `an ordered page equals that of a complete sort`(
         seed: UInt64
     ) {
         var generator = SeededGenerator(seed: seed)
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func `of records that are alike in zones whose names are equal as texts none is lost`()
+    @Test func `no equal record is lost among zones with names that look equal`()
         throws
     {
         let names = ["\u{E9}", "e\u{301}"]
@@ -243,7 +243,7 @@ import Testing
         ("year > 1900 OR NOT artist == 'a'", true), ("artist == 'a'", false),
         ("NOT artist == 'a'", false), ("artist == nil", false), ("year > 1900", true),
     ])
-    func `what the records of a table lack is looked at once`(
+    func `the missing fields of a table's records are analysed once`(
         text: String, expected: Bool
     ) throws {
         let condition = try RecordCondition(try RecordPredicate(format: text))
@@ -261,7 +261,7 @@ import Testing
         ("ANYKEY == 'alice'", false), ("SELF CONTAINS 'marina'", true),
         ("SELF CONTAINS 'marina' AND recordName == 'r1'", true),
     ])
-    func `a search over the whole record looks at its own texts`(
+    func `a search over the whole record uses its own texts`(
         text: String, expected: Bool
     ) throws {
         var record = Self.part(1, ["title": .string("The Marina")])
@@ -271,7 +271,7 @@ import Testing
         #expect(condition.holds(for: record, at: TestRelay.now) == expected)
     }
 
-    @Test func `forms of a condition that are kept have a bound, and all are right`() throws {
+    @Test func `cached forms of a condition are bounded and correct`() throws {
         let condition = try RecordCondition(
             try RecordPredicate(format: "SELF CONTAINS 'x' OR year > 1900"))
         for number in 1...(KnownForms.mostKept + 20) {
@@ -285,7 +285,7 @@ import Testing
 
     // MARK: Places
 
-    @Test func `nobody takes all the places`() throws {
+    @Test func `no party can take all the places`() throws {
         let crowded = TestRelay.container
         let quiet = ContainerKey(container: known("quiet"), environment: .production)
         var places = QueryPlaces(total: 5)
@@ -327,7 +327,7 @@ import Testing
     }
 
     @Test(arguments: [(false, 499), (true, 503)])
-    func `a query ends when its client goes, or its relay`(
+    func `a query ends when its client or its relay does`(
         isRelaysEnd: Bool, status: Int
     ) async throws {
         let watch = ClientDeparture()

@@ -19,7 +19,7 @@ import Testing
         return entries.first
     }
 
-    @Test func `who changes a setting keeps what others change at the same time`() async throws {
+    @Test func `simultaneous changes of different settings are all kept`() async throws {
         try await TestRelay.with { relay in
             try await withThrowingTaskGroup(of: Void.self) { tasks in
                 for quota in Quota.allCases {
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `who changes a source keeps what others change at the same time`() async throws {
+    @Test func `simultaneous changes of different members of a source are all kept`() async throws {
         let path = "\(Self.path)/sources/shop"
         let names = (0..<12).map { "t\($0)" }
         try await TestRelay.with { relay in
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `an operator sets quotas, and a client is told which is reached`() async throws {
+    @Test func `an operator sets quotas, and a client learns which one is reached`() async throws {
         try await TestRelay.with { relay in
             let set = try await relay.admin(
                 .patch, Self.path, #"{"quotas":{"userSubscriptions":1,"records":5}}"#)
@@ -111,7 +111,7 @@ import Testing
             (#"{"quotas":{"zones":"many"}}"#, "quotas.zones: "),
             (#"{"quotas":3}"#, "quotas: "),
         ])
-    func `quotas that are none are refused:`(body: String, reason: String) async throws {
+    func `invalid quotas are refused:`(body: String, reason: String) async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.admin(.patch, Self.path, body)
             #expect(answer.status == 400)
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `a device for which there is no room is refused with the quota`() async throws {
+    @Test func `a device beyond a quota is refused with the quota`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(.patch, Self.path, #"{"quotas":{"devices":0}}"#)
             let token = String(repeating: "ab", count: 32)
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `a container has places for so many queries`() async throws {
+    @Test func `a container has a limited number of places for queries`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.admin(.patch, Self.path, #"{"quotas":{"queries":0}}"#)
             _ = try await relay.post(

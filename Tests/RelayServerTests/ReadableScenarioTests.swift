@@ -48,7 +48,7 @@ import Testing
         #expect(entries.last?.position ?? .start == head)
     }
 
-    @Test func `a body that is too deep to be kept is parked, and told by its field`()
+    @Test func `a body that is too deep to be stored is parked with the field's name`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `whatever comes in, what was kept can be listed`(seed: UInt64) async throws {
+    func `whatever comes in, stored data can be listed`(seed: UInt64) async throws {
         try await TestRelay.with { relay in
             try await Self.makeSource(relay)
             var odd = OddValues(seed: seed)

@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [1, 10_000])
-    func `an inbox has nothing of what its user may not read`(threshold: Int) async throws {
+    func `an inbox has nothing that its user may not read`(threshold: Int) async throws {
         try await RunningRelay.with(["--fanout-range-threshold", "\(threshold)"]) { relay in
             try await relay.client.administer(
                 "PATCH", relay.container.path, ["keepsInbox": true]
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `an inbox has nothing of what the schema keeps from its user`() async throws {
+    @Test func `an inbox has nothing that the schema hides from its user`() async throws {
         try await RunningRelay.with { relay in
             try await relay.client.administer(
                 "PATCH", relay.container.path, ["keepsInbox": true]
@@ -125,7 +125,7 @@ import Testing
     }
 
     @Test(arguments: [1, 10_000])
-    func `a courier brings nothing of what its user may not read`(threshold: Int) async throws {
+    func `a courier delivers nothing that its user may not read`(threshold: Int) async throws {
         try await RunningRelay.with([
             "--courier-hold-seconds", "1", "--fanout-range-threshold", "\(threshold)",
         ]) { relay in
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `a range pushes nothing of what its users may not read`() async throws {
+    @Test func `a range pushes nothing that its users may not read`() async throws {
         try await RunningRelay.with(["--fanout-range-threshold", "1"]) { relay in
             try await Self.furnish(relay)
             try await Self.changeWhatIsBobs(relay)

@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `a record that its creator alone may read is told to its creator alone`()
+    @Test func `a record that only its creator may read is only pushed to the creator`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: ["_icloud", "_world"])
-    func `a record that every user may read is told to every user`(role: String) async throws {
+    func `a record that every user may read is pushed to every user`(role: String) async throws {
         try await RunningRelay.with { relay in
             try await Self.set(Self.schema(reading: role), relay)
             try await Self.subscribe(relay)
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `a record that nobody may read is told to nobody, also when a database posts it`()
+    @Test func `a record that nobody may read is pushed to nobody even from a database`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -133,7 +133,7 @@ import Testing
 
     /// The readers come from the change, or from the grants of the schema.
     @Test(arguments: ["_world", "_creator"])
-    func `who is let in by a change learns nothing of what was before`(
+    func `a user who is admitted by a change learns nothing of the former record`(
         role: String
     ) async throws {
         try await RunningRelay.with { relay in
@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test(arguments: ["_world", "_creator"])
-    func `a deletion that names others shows them nothing of the record that they could not read`(
+    func `a deletion that names new readers shows them nothing of the hidden record`(
         role: String
     ) async throws {
         try await RunningRelay.with { relay in
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `a record is not its reader's who took its name before its database created it`()
+    @Test func `a user who took a record's name before its database cannot read the record`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -210,7 +210,7 @@ import Testing
         }
     }
 
-    @Test func `what a client wrote beyond a value does not hold for the database's record`()
+    @Test func `what a client wrote besides values does not apply to the database's record`()
         async throws
     {
         let reference: JSONObject = ["recordName": "x", "action": "DELETE_SELF"]
@@ -247,7 +247,7 @@ import Testing
     ///
     /// A repeated snapshot does not take the record from a creator it already has.
     @Test(arguments: ["alice", "bob"])
-    func `nobody writes a record because they took its name before its database created it`(
+    func `a user who took a record's name before its database cannot write the record`(
         user: String
     ) async throws {
         try await RunningRelay.with { relay in
@@ -277,7 +277,7 @@ import Testing
 
 /// What belongs to one user, and not to another.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct OwnDeviceTests {
-    @Test func `nobody deletes what refers to a record by another record of its name`()
+    @Test func `a record of the same name gives no right to delete referring records`()
         async throws
     {
         let grants: JSONValue = [
@@ -339,7 +339,7 @@ import Testing
         }
     }
 
-    @Test func `nobody ends another user's device by taking its ID`() async throws {
+    @Test func `a user cannot end another user's device by taking its ID`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             try await relay.container.call(
@@ -366,7 +366,7 @@ import Testing
         }
     }
 
-    @Test func `nobody keeps a change from another user's device by naming it as the origin`()
+    @Test func `a user cannot hide a change from another user's device by naming it as origin`()
         async throws
     {
         try await RunningRelay.with { relay in

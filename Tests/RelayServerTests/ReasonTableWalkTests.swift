@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(arguments: ReasonTable.apns.rows.indices)
-    func `an answer of the table has its effect`(index: Int) async throws {
+    func `each answer of the reason table has its effect`(index: Int) async throws {
         let row = ReasonTable.apns.rows[index]
         let refusal = GatewaySimulator.GatewayRefusal(
             status: row.status, reason: row.reason,

@@ -24,7 +24,7 @@ import Testing
             modified: stamp, source: .cloudKit, position: LogPosition(1))
     }
 
-    @Test func `all go in, in their order, as many at a time as are asked for`() {
+    @Test func `all operations are applied in order, as many at a time as requested`() {
         let edits = Self.edits(5)
         var parts = RecordParts(edits)
         var sizes: [Int] = []
@@ -37,7 +37,7 @@ import Testing
         #expect(parts.outcomes == expected)
     }
 
-    @Test func `what was applied is told though a later part is refused`() throws {
+    @Test func `applied operations are reported although a later part is refused`() throws {
         var parts = RecordParts(Self.edits(3))
         let unbegun = parts.isBegun
         let next = parts.next(most: 1)
@@ -53,7 +53,7 @@ import Testing
         #expect(error.code == .throttled && error.retryAfter == 1)
     }
 
-    @Test func `a deletion that is unfinished goes on before those after it`() throws {
+    @Test func `an unfinished deletion continues before later operations`() throws {
         let edits = Self.edits(3)
         var parts = RecordParts(edits)
         let all = parts.next(most: 3)
@@ -84,7 +84,7 @@ import Testing
         #expect(more == nil && parts.outcomes == done)
     }
 
-    @Test func `a request changes as many bytes of records in parts as at once`() {
+    @Test func `the byte limit of a request is the same in parts as at once`() {
         var parts = RecordParts(Self.edits(30))
         while let part = parts.next(most: 1) {
             parts.note(part.map { .saved(Self.record($0, bytes: 1_000_000)) })
@@ -98,7 +98,7 @@ import Testing
                 == .refused(.tooMuchAtOnce(bytes: RecordEditAllowance.maximumBytes)))
     }
 
-    @Test func `of the records in the way those are told that one answer holds`() {
+    @Test func `conflicting records are returned as far as one answer holds them`() {
         var parts = RecordParts(Self.edits(30))
         while let part = parts.next(most: 2) {
             parts.note(part.map { .refused(.conflict(Self.record($0, bytes: 1_000_000))) })

@@ -203,7 +203,7 @@ import Testing
         }
     }
 
-    @Test func `what CloudKit's values say beyond the relay's own comes back`() async throws {
+    @Test func `members of CloudKit's values that the relay does not use come back`() async throws {
         let fields =
             #"{"owner":{"value":{"recordName":"p","action":"DELETE_SELF"},"type":"REFERENCE"},"#
             + #""place":{"value":{"latitude":1.5,"longitude":2.5,"altitude":7},"type":"LOCATION"},"#
@@ -236,7 +236,7 @@ import Testing
 
     // MARK: Who may
 
-    @Test func `in the public database a record is written by its creator and by servers`()
+    @Test func `in the public database records are written by creators and servers`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -264,7 +264,7 @@ import Testing
         }
     }
 
-    @Test func `private databases know nothing of each other`() async throws {
+    @Test func `private databases are separate`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, [1], database: "private")
             for user in ["_alice", "_bob"] {

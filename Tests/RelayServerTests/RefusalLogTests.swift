@@ -23,7 +23,7 @@ import Testing
             ErrorMapping(error), uuid: "u", at: Timestamp(seconds: second), to: book.logger)
     }
 
-    @Test func `what is refused to all who come is said once in a while`() {
+    @Test func `a refusal that all callers get is logged once in a while`() {
         for second in [100, 100, 109, 110, 111] as [Int64] {
             refuse(StorageError.bounded(.share, reason: "\(second) wait"), at: second)
         }
@@ -34,7 +34,7 @@ import Testing
         #expect(book.lines.suffix(2) == ["error TRY_AGAIN_LATER 0", "warning THROTTLED 1"])
     }
 
-    @Test func `an error of the relay's own has a line for each that was told so`() {
+    @Test func `an internal error is logged for each caller`() {
         for _ in 0..<3 { refuse(Fault(), at: 100) }
         #expect(book.lines == Array(repeating: "error INTERNAL_ERROR -", count: 3))
     }

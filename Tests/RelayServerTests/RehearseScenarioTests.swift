@@ -46,7 +46,7 @@ import Testing
 
     // MARK: What is told
 
-    @Test func `a draft is told how often it would have fired, and nothing is kept or sent`()
+    @Test func `a draft's firings are counted, and nothing is stored or sent`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `an example is the push as it is sent, and says which device made the change`()
+    @Test func `an example is the push as it is sent and names the changing device`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `a draft of a saved one is told what it adds and removes`() async throws {
+    @Test func `a draft of a saved subscription is compared with the saved one`() async throws {
         try await RunningRelay.with { relay in
             try await Self.post(10, 60, 90, 140, 200, to: relay)
             try await relay.container.save(.query("q", "price < 100"))
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `what throttle, digest and quiet hours would leave is told`() async throws {
+    @Test func `the effect of throttle, digest and quiet hours is counted`() async throws {
         try await RunningRelay.with { relay in
             for number in 1...3 { try await relay.container.post(.change("create", "k\(number)")) }
             let plain = try await Self.ask(["subscription": Self.draft("TRUEPREDICATE")], relay)
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `what fires once is told by which change`() async throws {
+    @Test func `a once subscription names the change that would fire it`() async throws {
         try await RunningRelay.with { relay in
             try await Self.post(200, 60, 90, to: relay)
             let reply = try await Self.ask(
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `errors of evaluation are counted, with one of them`() async throws {
+    @Test func `errors of evaluation are counted with one example`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.post(
                 .change("create", "a1", ["price": 1, "title": "x"]))
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test func `every answer fits the schema that the document has of it`() async throws {
+    @Test func `every answer fits its schema in the document`() async throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         let schema = try #require(document.answerSchema(ofPathEnding: "/subscriptions/rehearse"))
         let check = SchemaCheck(document: document)
@@ -230,7 +230,7 @@ import Testing
 
     // MARK: Bounds
 
-    @Test func `it says where it ends, and why, and where one goes on`() async throws {
+    @Test func `the answer says where it ends, why, and where to continue`() async throws {
         try await RunningRelay.with { relay in
             try await Self.post(10, 20, 30, 40, to: relay)
             let whole = try await Self.ask(["subscription": Self.draft("price < 35")], relay)
@@ -268,7 +268,7 @@ import Testing
         }
     }
 
-    @Test func `what was pruned is not told, but that it was`() async throws {
+    @Test func `pruned changes are not counted, and their absence is reported`() async throws {
         try await RunningRelay.with { relay in
             try await Self.post(10, to: relay)
             try await relay.relay.waitUntilSettled(within: .patience)
@@ -283,7 +283,7 @@ import Testing
         }
     }
 
-    @Test func `when its time is over it answers what it has`() async throws {
+    @Test func `at its time limit a rehearsal returns what it has`() async throws {
         var settings = QueryAdmission.Settings()
         settings.time = .zero
         try await TestRelay.with(queries: settings) { relay in
@@ -296,7 +296,7 @@ import Testing
         }
     }
 
-    @Test func `a user has one rehearsal at a time, the relay a few, and a query's place each`()
+    @Test func `a user has one rehearsal at a time, and the relay a few`()
         async throws
     {
         var settings = QueryAdmission.Settings()
@@ -323,7 +323,7 @@ import Testing
         try await admission.rehearse(alice, of: container) { _ in }
     }
 
-    @Test func `a condition that takes too many steps ends it, unless the change is hidden`()
+    @Test func `a condition with too many steps ends it unless the change is hidden`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -350,7 +350,7 @@ import Testing
         }
     }
 
-    @Test func `where one goes on is no place of what is hidden, nor before what was counted`() {
+    @Test func `the place to continue reveals no hidden change and repeats no counted one`() {
         for (before, oldest, told) in [
             (5000, nil, 5120), (5000, 5050, 5050), (5000, 5000, 5000), (5120, 5121, 5120),
             (5119, nil, 5120), (9990, nil, 9999), (.max, nil, 9999),
@@ -362,7 +362,7 @@ import Testing
         }
     }
 
-    @Test func `it ends when the caller has gone`() async throws {
+    @Test func `a rehearsal ends when the caller disconnects`() async throws {
         try await TestRelay.with { relay in
             let service = Self.service(relay)
             let gone = Task {
@@ -426,7 +426,9 @@ import Testing
     ]
 
     @Test(arguments: probes)
-    func `what a user may not read changes nothing of the answer`(_ draft: JSONValue) async throws {
+    func `changes that a user may not read do not affect the answer`(
+        _ draft: JSONValue
+    ) async throws {
         try await RunningRelay.with { relay in
             try await Self.post(10, 200, to: relay)
             let question: JSONValue = ["subscription": draft]
@@ -462,7 +464,7 @@ import Testing
         }
     }
 
-    @Test func `nobody rehearses another's subscription, or without being signed in`()
+    @Test func `a rehearsal of another's subscription or without a user is refused`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -508,7 +510,7 @@ import Testing
         (["subscriptionID": "q", "user": "bob"], 400, "user"),
     ]
 
-    @Test func `bad input is answered with its field and what is allowed`() async throws {
+    @Test func `bad input is refused with the field and the allowed values`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q"))
             for (question, status, reason) in Self.refusals {

@@ -25,7 +25,7 @@ import Testing
         return try await relay.client.call("POST", target, body: text)
     }
 
-    @Test func `a record type that the file has is not called unknown`() async throws {
+    @Test func `a record type that occurs in the file is not called unknown`() async throws {
         try await RunningRelay.with { relay in
             // A record type is called unknown only if some other type is known.
             try await relay.container.post(.change("create", "a0"))
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `a file longer than a request is judged, oldest first, and nothing is kept of it`()
+    @Test func `a file longer than a request is judged oldest first and not stored`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    @Test func `what fires once is told by the first change of the file`() async throws {
+    @Test func `a once subscription names the first matching change of the file`() async throws {
         try await RunningRelay.with { relay in
             let once = JSONValue.query("draft", "price < 100", adding: ["firesOnce": true])
             let reply = try await Self.ask(
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `bad lines are answered with their number and what is allowed`() async throws {
+    @Test func `invalid lines are refused with their number and the allowed values`() async throws {
         try await RunningRelay.with { relay in
             let good = JSONValue.change("create", "a1", ["price": 1]).text
             let first = JSONValue.object(["subscription": Self.draft]).text
@@ -147,7 +147,7 @@ import Testing
 
     // Regression: two users who sent nothing but line ends occupied both processors, even beyond
     // their time.
-    @Test func `lines without anything are told as well, and end when nobody wants more`()
+    @Test func `empty lines are reported too, and end when the reader stops`()
         async throws
     {
         let (parts, source) = AsyncThrowingStream<ByteBuffer, any Error>.makeStream()
@@ -163,7 +163,7 @@ import Testing
         #expect(told == ["1 a", "2 ", "3 ", "4 bc", "5 ", "6 "])
     }
 
-    @Test func `a time that is over ends it with what was counted`() async throws {
+    @Test func `at its time limit an upload ends with the counts so far`() async throws {
         try await RunningRelay.with { relay in
             var settings = QueryAdmission.Settings()
             settings.uploadTime = .zero

@@ -14,7 +14,7 @@ import Testing
         ("/x/b/c", "/{name}/b/c"), ("/a", nil), ("/A/b", nil), ("/x/b/d", nil),
         (String(repeating: "/a", count: 40_000), nil),
     ])
-    func `a path leads to the first place whose parts it has`(asked: String, found: String?) {
+    func `a path belongs to the first route with matching parts`(asked: String, found: String?) {
         #expect(RelayPlace.first(of: Self.places, at: asked)?.path == found)
     }
 }

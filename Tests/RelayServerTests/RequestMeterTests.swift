@@ -4,7 +4,7 @@ import Testing
 
 /// How metrics count requests.
 @Suite struct RequestMeterTests {
-    @Test func `methods that nobody serves are counted as one`() {
+    @Test func `unknown methods are counted as one`() {
         let metrics = PrometheusMetrics()
         let meter = RequestMeter(metrics)
         for method in ["GET", "PURGE", "PROPFIND", "M-SEARCH", "get"] {

@@ -48,7 +48,7 @@ import Testing
         return token
     }
 
-    @Test func `a place in the store before is answered as one that has expired`() async throws {
+    @Test func `a token of the former store is answered as expired`() async throws {
         try await TestRelay.with { relay in
             var settings = try #require(try await relay.store.container(TestRelay.container))
             settings.keepsInbox = true
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a place between two pages of zones is answered as one that has expired`()
+    @Test func `a token between two pages of zones is answered as expired`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `a continuation marker of the store before is refused`() async throws {
+    @Test func `a continuation marker of the former store is refused`() async throws {
         try await TestRelay.with { relay in
             try await Self.create(relay, ["a", "b", "c"])
             let query = #""query":{"recordType":"Artwork"},"resultsLimit":1"#
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `the tag of a change that is gone writes over no other`() async throws {
+    @Test func `the tag of a lost change overwrites no other change`() async throws {
         @Sendable func write(
             _ relay: TestRelay, _ kind: String, _ title: String, tag: String? = nil
         ) async throws -> TestRelay.Answer {

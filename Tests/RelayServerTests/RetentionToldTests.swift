@@ -5,7 +5,7 @@ import Testing
 
 /// How long things are kept, as answers about what is gone report it.
 @Suite struct RetentionToldTests {
-    @Test func `size is named unless what lies on is as old as it may be`() {
+    @Test func `the size limit is named unless the oldest data has reached its age`() {
         var retention = Retention()
         retention.logAge = .seconds(168 * 3600)
         retention.logBytes = 1 << 20

@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `a request teaches so many fields and no more`() {
+    @Test func `the number of fields learned from a request is limited`() {
         var inference = SchemaInference(ContainerSchema(), environment: .development)
         let first = Self.refusal(&inference, "A", 900)
         #expect(first == nil)
@@ -41,7 +41,7 @@ import Testing
         #expect(more?.code == .quotaExceeded)
     }
 
-    @Test func `a container learns so many fields and no more, from webhooks too`() {
+    @Test func `the number of fields learned by a container is limited, from webhooks too`() {
         var schema = ContainerSchema()
         for number in 0..<20 {
             var inference = SchemaInference(schema, environment: .development)
@@ -61,7 +61,7 @@ import Testing
         #expect(full.additions.isEmpty)
     }
 
-    @Test func `of one webhook as much is learned as of a request`() {
+    @Test func `as much is learned from a webhook as from a request`() {
         var inference = SchemaInference(ContainerSchema(), environment: .development)
         for number in 0..<5 {
             var change = RecordChange(

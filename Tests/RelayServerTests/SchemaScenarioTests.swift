@@ -90,7 +90,7 @@ import Testing
 
     // MARK: Text and JSON
 
-    @Test func `CloudKit's text and JSON say the same, and come back as they were`() async throws {
+    @Test func `CloudKit's text and JSON are equivalent and come back unchanged`() async throws {
         try await TestRelay.with { relay in
             let imported = try await Self.put(relay, Self.development, text: Self.text)
             #expect(imported.status == 200, "\(imported.text)")
@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: ["\r\n", "\r"])
-    func `comments end with their lines where these end as on other systems`(
+    func `comments end with their lines whatever the line ends are`(
         lineEnd: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -149,7 +149,7 @@ import Testing
                 "line 1: Editor is defined twice"
             ),
         ])
-    func `a text that is wrong is refused with its line:`(
+    func `an invalid text is refused with its line:`(
         text: String, reason: String
     )
         async throws
@@ -172,7 +172,7 @@ import Testing
                 "recordTypes[0].grants[0].role: not \(RoleName.rule)"
             ),
         ])
-    func `a schema that is wrong is refused at its member, and nothing of it is kept`(
+    func `an invalid schema is refused with the member, and nothing is stored`(
         body: String, reason: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -186,7 +186,7 @@ import Testing
 
     // MARK: Development learns
 
-    @Test func `development learns types and fields from clients and from webhooks`()
+    @Test func `development learns types and fields from clients and webhooks`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -238,7 +238,8 @@ import Testing
         }
     }
 
-    @Test func `names with quotation marks say nothing in the text of a schema`() async throws {
+    @Test func `names with quotation marks inject nothing into the text of a schema`() async throws
+    {
         try await TestRelay.with { relay in
             _ = try await relay.admin(
                 .put, "\(Self.development)/sources/shop",
@@ -271,7 +272,7 @@ import Testing
 
     // MARK: Production refuses
 
-    @Test func `production refuses what nobody wrote down`() async throws {
+    @Test func `production refuses undefined types and fields`() async throws {
         try await Self.inProduction { relay, post in
             func create(_ fields: String) async throws -> JSONValue? {
                 let answer = try await post(

@@ -141,7 +141,7 @@ import Testing
             ),
         ]
 
-    @Test func `what a source shows posts a change as it stands`() async throws {
+    @Test func `the snippets of a source post a change unmodified`() async throws {
         try await RunningRelay.with { relay in
             for (name, definition) in Self.sources {
                 let place = relay.container.path + "/sources/\(name)"

@@ -16,7 +16,7 @@ import Testing
         return reading
     }
 
-    @Test func `a row says what happened in a second of its step`() throws {
+    @Test func `a row has the rates of its step`() throws {
         var ring = SeriesRing(most: 10)
         ring.take(Self.reading(100), at: Fixtures.moment, after: 0)
         #expect(ring.newest == 0)
@@ -29,7 +29,7 @@ import Testing
         #expect(row.values.suffix(4) == [nil, nil, nil, nil])
     }
 
-    @Test func `the oldest rows make room, and one goes on after a row`() {
+    @Test func `the oldest rows make room, and a reader continues after a row`() {
         var ring = SeriesRing(most: 4)
         for step in 0...6 {
             ring.take(Self.reading(UInt64(step)), at: Fixtures.moment, after: 1)
@@ -41,7 +41,7 @@ import Testing
         #expect(ring.rows(after: 99).isEmpty)
     }
 
-    @Test func `who asks on after another start is told, and begins anew`() throws {
+    @Test func `a reader from before a restart is told and starts anew`() throws {
         let identifiers = RandomIdentifiers { Array(repeating: 7, count: $0) }
         let series = RecentSeries(identifiers: identifiers)
         series.take(Self.reading(0), at: Fixtures.moment, after: .zero)
@@ -56,7 +56,7 @@ import Testing
 
     private struct Away: Error {}
 
-    @Test func `a store that is away ends nothing, and a longer step is one`() async throws {
+    @Test func `an unavailable store ends nothing, and a longer step is one step`() async throws {
         let series = RecentSeries(
             identifiers: RandomIdentifiers { Array(repeating: 7, count: $0) })
         let clock = TestClock()
@@ -87,7 +87,7 @@ import Testing
         await #expect(throws: CancellationError.self) { try await sampling.value }
     }
 
-    @Test func `a running relay shows what it is asked for`() async throws {
+    @Test func `a running relay returns the requested series`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("new", "artist = \"a-1\""))
             try await relay.container.post(.change("create", "w1", ["artist": "a-1"]))

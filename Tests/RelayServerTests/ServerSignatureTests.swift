@@ -159,7 +159,7 @@ enum SignatureVectors {
     ]
 
     @Test(arguments: clients + mistakes)
-    func `a signature is accepted exactly if it fits`(_ one: Case) throws {
+    func `a signature is accepted exactly if it is valid`(_ one: Case) throws {
         #expect(refusal(one, key: SignatureVectors.key) == one.refusal)
     }
 
@@ -187,7 +187,7 @@ enum SignatureVectors {
         return Base64.encode(Array(other.derRepresentation))
     }
 
-    @Test func `a copied request that changes something is carried out once`() async throws {
+    @Test func `a copied request that changes something is processed once`() async throws {
         try await TestRelay.with { relay in
             func modify(_ signature: String) async throws -> TestRelay.Answer {
                 try await relay.call(
@@ -216,7 +216,7 @@ enum SignatureVectors {
         }
     }
 
-    @Test func `a copied request is carried out once, whatever its key is called`() async throws {
+    @Test func `a copied request is processed once however its key is spelled`() async throws {
         try await TestRelay.with { relay in
             var other = SignatureVectors.key
             other.id = "1K"
@@ -234,7 +234,7 @@ enum SignatureVectors {
         }
     }
 
-    @Test func `a used signature is remembered for as long as it could be used`() async throws {
+    @Test func `a used signature is remembered as long as it is valid`() async throws {
         try await TestRelay.with { relay in
             let nonce = [UInt8](repeating: 7, count: 32)
             func use(_ until: Int64, _ now: Int64) async throws -> Bool {

@@ -25,7 +25,7 @@ import Testing
         try fresh(try await relay.call(.get, caller + query(token)))
     }
 
-    @Test func `each answer has a fresh token, and the old ones keep working`() async throws {
+    @Test func `each answer has a new token, and the old ones keep working`() async throws {
         try await TestRelay.with { relay in
             let first = try await Self.token(relay)
             let second = try await Self.token(relay, from: first)
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `clients of January 2016 get theirs under their own names`() async throws {
+    @Test func `clients of January 2016 get tokens under their own names`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(
                 .get, Self.caller + Self.query(TestRelay.userToken(), "ckSession"))
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `signing out ends every token of the session, and the one that it began with`()
+    @Test func `signing out ends all tokens of the session and the one it began with`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `what was signed out does not come back in another spelling`() async throws {
+    @Test func `a signed-out token does not come back in another spelling`() async throws {
         try await TestRelay.with { relay in
             let token = TestRelay.userToken()
             let session = try await Self.token(relay)
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `signing out before any session began counts too`() async throws {
+    @Test func `signing out before a session began counts too`() async throws {
         try await TestRelay.with { relay in
             var settings = try #require(try await relay.store.container(TestRelay.container))
             settings.sessions = nil
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `a token is good for its container, until it ends`() async throws {
+    @Test func `a token is valid for its container until it ends`() async throws {
         try await TestRelay.with { relay in
             let token = try await Self.token(relay)
             var other = ContainerSettings(
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func `a session ends with the key by which its user was verified`() async throws {
+    @Test func `a session ends with the key that verified its user`() async throws {
         try await TestRelay.with { relay in
             let token = try await Self.token(relay)
             var settings = try #require(try await relay.store.container(TestRelay.container))
@@ -173,7 +173,7 @@ import Testing
     }
 
     @Test(arguments: ["s1_", "s1_AAAA", "s1_" + String(repeating: "A", count: 86), "s1_%00"])
-    func `a made-up token is refused`(token: String) async throws {
+    func `an invented token is refused`(token: String) async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.call(.get, Self.caller + Self.query(token))
             #expect(answer.status == 401)
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `a server's call begins no session, whatever user token comes with it`()
+    @Test func `a server's call begins no session whatever user token it has`()
         async throws
     {
         try await TestRelay.with { relay in

@@ -46,7 +46,9 @@ import Testing
         return try #require(words.first { $0 != word })
     }
 
-    @Test func `a setting without what it needs is told of, and one with it is not`() async throws {
+    @Test func `a setting without its prerequisite is reported, and one with it is not`()
+        async throws
+    {
         for need in SettingNeed.all {
             for name in need.names {
                 let own = [name: try Self.value(of: name)]
@@ -76,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `a schema without its database is refused, and not passed over`() async throws {
+    @Test func `a schema without its database is refused and not ignored`() async throws {
         let values = try await Self.gather(["storage.schema": "a"])
         let error = #expect(throws: ConfigurationError.self) { try values.requireEffect() }
         #expect(
@@ -88,7 +90,7 @@ import Testing
         #expect(try await Self.gather([:]).idle == [])
     }
 
-    @Test func `no setting of a part that depends on another is missing in the table`() {
+    @Test func `the table has every setting of a part that depends on another`() {
         let known = Set(SettingNeed.all.flatMap(\.names))
         // A list of shards without a database is refused elsewhere, together with its other errors.
         let free: Set = ["backup.url", "nodes.schemas"]
@@ -98,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `the page names each of them with what it needs`() throws {
+    @Test func `the page names each dependent setting with its prerequisite`() throws {
         let text = try Documentation.text("docs/configuration.md")
         let section = try #require(
             text.components(separatedBy: "## Settings that need another\n").last)

@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `a record that comes back as it was fetched names no device`() async throws {
+    @Test func `a record sent back as it was fetched names no device`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(.query("q", nil, firesOn: ["update"]))
             let made = try await relay.container.call(
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `the shadow stands in for a before image, snapshots fill it, stale changes do not`()
+    @Test func `a kept record replaces a missing image, and stale changes do not update it`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `a record that leaves a condition is known by the shadow`() async throws {
+    @Test func `a record that leaves a condition is recognised by the kept record`() async throws {
         try await RunningRelay.with { relay in
             try await relay.client.administer(
                 "POST", "\(relay.container.path)/schema/recordTypes/Artwork", ["shadow": true]
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `what one client saves another one finds`() async throws {
+    @Test func `what one client saves is found by another`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.call(
                 "records/modify", Self.modify("create", "a1", ["artist": "x"]), as: "alice",

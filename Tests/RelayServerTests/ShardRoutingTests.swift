@@ -38,11 +38,11 @@ import Testing
         "/admin/1/deliveries?container=iCloud.com.example.Art&user=mona",
         "/admin/1/receipts?container=iCloud.com.example.Art&environment=development",
     ])
-    func `a container is found wherever a route has it`(path: String) {
+    func `a container is found in every kind of path`(path: String) {
         #expect(Self.subject(path) == .container(Self.key))
     }
 
-    @Test func `every route of a container is asked where that lies`() async throws {
+    @Test func `every route with a container goes to its shard`() async throws {
         try await TestRelay.with { relay in
             let routes = RelayRouter.routes(relay.dependencies).filter {
                 $0.path.contains("{container}")
@@ -71,11 +71,11 @@ import Testing
         "/x/database/1/iCloud.com.example.Art/development/x",
         "?/database/1/iCloud.com.example.Art/development/x",
     ])
-    func `what names no container is for the relay that is asked`(path: String) {
+    func `a call without a container is for the relay that is asked`(path: String) {
         #expect(Self.subject(path) == .relay)
     }
 
-    @Test func `a shard is named where nothing else says where something lies`() {
+    @Test func `a shard can be named if nothing else says where something is`() {
         #expect(Self.subject("/admin/1/overview?shard=b") == .shard("b"))
         #expect(Self.subject("/admin/1/audit?limit=1&shard=b%31") == .shard("b1"))
         #expect(
@@ -87,7 +87,7 @@ import Testing
         #expect(Self.subject(path + "/schema", .put) == .container(Self.key))
     }
 
-    @Test func `a session of the console stays where it is known`() {
+    @Test func `a console session stays at its shard`() {
         let path = "/admin/1/containers/iCloud.com.example.Art/development"
         #expect(Self.subject(path, isSignedIn: true) == .relay)
         #expect(Self.subject("/admin/1/overview?shard=b", isSignedIn: true) == .relay)
@@ -130,7 +130,7 @@ import Testing
         ContainerKey(container: Fixtures.identifier(name), environment: .development)
     }
 
-    @Test func `a call goes where its container lies, and else nowhere`() {
+    @Test func `a call goes to its container's shard, and otherwise stays`() {
         var map = ShardMap(own: "a", schemas: ["c", "a", "b"])
         #expect(map.other(for: .container(Self.container("x"))) == nil)
         map = map.taking([
@@ -150,7 +150,7 @@ import Testing
         #expect(map.other(for: .container(Self.container("y"))) == nil)
     }
 
-    @Test func `a session of the console has ended where its shard has no owner`() {
+    @Test func `a console session has ended if its shard has no owner`() {
         let owner = StoreOwner(name: "node-2", epoch: 1, endpoint: nil)
         let map = ShardMap(own: "a", schemas: ["a", "b", "c"]).taking([
             Self.sight("b", [], .owned(owner)), Self.sight("c", []),
@@ -169,7 +169,7 @@ import Testing
         #expect(unseen.other(for: .session(shard: "b")) == "b")
     }
 
-    @Test func `a container is made where it is, where it is named, or where all say alike`() {
+    @Test func `a container is created where it exists, is named, or all relays choose`() {
         var map = ShardMap(own: "a", schemas: ["a", "b"]).taking([Self.sight("b", ["there"])])
         func place(_ name: String, _ shard: String?) -> String {
             map.other(for: .creation(Self.container(name), shard: shard)) ?? "own"
@@ -221,7 +221,7 @@ import Testing
         #expect(both.other(for: .courier(shard: "a")) == "a")
     }
 
-    @Test func `where nobody knows what a shard has, a container may be there`() {
+    @Test func `a container may be in a shard that could not be read`() {
         let unknown = CallSubject.container(Self.container("x"))
         var map = ShardMap(own: "a", schemas: ["a", "b", "c"])
         #expect(map.isDoubtful(unknown))
@@ -241,7 +241,7 @@ import Testing
         #expect(!map.isDoubtful(unknown))
     }
 
-    @Test func `shards get about as many, and one more takes only its share`() {
+    @Test func `shards get about equal numbers, and a new one only takes its share`() {
         let names = ["a", "b", "c", "d"]
         let keys = (0..<2000).map { Self.container("iCloud.com.example.\($0)") }
         func choices(_ schemas: [String]) -> [String] {

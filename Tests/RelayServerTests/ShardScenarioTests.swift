@@ -142,7 +142,7 @@ struct ShardScenarioTests {
         }
     }
 
-    @Test func `polls and connections get to the shard of their container`() async throws {
+    @Test func `polls and connections reach the shard of their container`() async throws {
         try await Self.with { service in
             let container = try await service.container()
             let made = try await container.call(
@@ -172,7 +172,7 @@ struct ShardScenarioTests {
         }
     }
 
-    @Test func `what is of a store is asked of the shard that is named`() async throws {
+    @Test func `calls about a store go to the named shard`() async throws {
         try await Self.with { service in
             let container = try await service.container()
             let client = try await service.one.client()
@@ -196,7 +196,7 @@ struct ShardScenarioTests {
         }
     }
 
-    @Test func `a container that two make at once is made once`() async throws {
+    @Test func `a container that two relays create at once is created once`() async throws {
         try await Self.with { service in
             let (one, two) = (try await service.one.client(), try await service.two.client())
             for number in 0..<5 {
@@ -234,7 +234,7 @@ struct ShardScenarioTests {
         }
     }
 
-    @Test func `calls for a shard without an owner wait for the next, and others go on`()
+    @Test func `calls for a shard without an owner wait, and others continue`()
         async throws
     {
         try await Self.with { service in
@@ -262,7 +262,7 @@ struct ShardScenarioTests {
         }
     }
 
-    @Test func `what cannot be had is refused in time, with its reason`() async throws {
+    @Test func `impossible calls are refused in time with the reason`() async throws {
         try await Self.with(["--nodes-wait-seconds", "1"]) { service in
             let client = try await service.one.client()
             let refused = try await client.administer(

@@ -11,7 +11,7 @@ import Testing
         ).agreed
     }
 
-    @Test func `what is a relay's own is a setting, and the page names it`() throws {
+    @Test func `the list of a relay's own settings is correct and documented`() throws {
         let names = Set(ConfigurationKeys.all.map(\.name))
         #expect(ConfigurationKey.own.subtracting(names) == [])
         let text = try Documentation.text("docs/postgresql-engine.md")
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `nothing secret is shown, and nothing of a machine`() async throws {
+    @Test func `no secret and no path of a machine is published`() async throws {
         let shown = try await Self.agreed([
             "--admin-token", "hush-hush-hush-hush-hush", "--apns-proxy", "http://u:hush@proxy",
             "--http-port", "1", "--secrets-key", String(repeating: "ab", count: 32),
@@ -35,7 +35,7 @@ import Testing
         #expect(try await Self.agreed([]).values.count == shown.count)
     }
 
-    @Test func `the list of shards should be alike, whatever its order`() async throws {
+    @Test func `the list of shards is compared without its order`() async throws {
         let url = ["--storage-url", "postgresql://db/app", "--storage-schema", "a"]
         let one = try await Self.agreed(url + ["--nodes-schemas", "a,b"])
         let same = try await Self.agreed(url + ["--nodes-schemas", "b, a"])
@@ -53,7 +53,7 @@ import Testing
             (["a", "B", "pg_x", ""], "a", ["\"\" is", "\"B\" is", "\"pg_x\" is"]),
             ((0...64).map { "s\($0)" }, "s1", ["at most 64"]),
         ] as [([String], String, [String])])
-    func `a list of shards that cannot be one is refused at the start`(
+    func `an invalid list of shards is refused at the start`(
         schemas: [String], own: String, words: [String]
     ) {
         var settings = NodeSettings()
@@ -69,7 +69,7 @@ import Testing
         #expect(settings.problems(of: own, at: nil).count == words.count + (isLone ? 0 : 2))
     }
 
-    @Test func `what means the same is the same`() async throws {
+    @Test func `different spellings of the same settings are equal`() async throws {
         let one = try await Self.agreed([
             "--retention-log-hours", "0024", "--limits-denied-record-types", "B, A",
             "--apns-url", "https://Gateway.example/",
@@ -82,7 +82,7 @@ import Testing
         #expect(one.differences(of: other) == [])
     }
 
-    @Test func `what differs is said with both values, and the gateway is one of them`()
+    @Test func `differences are reported with both values, including the gateway`()
         async throws
     {
         let one = try await Self.agreed(["--retention-log-hours", "24"])
@@ -104,7 +104,7 @@ import Testing
         #expect(shown.differences(of: other).map(\.name) == ["limits.deniedRecordTypes"])
     }
 
-    @Test func `the gateways must be the same, and what is secret is nobody's`() {
+    @Test func `the gateways must be equal, and secrets are not compared`() {
         let byName = Dictionary(
             uniqueKeysWithValues: ConfigurationKeys.all.map { ($0.name, $0.sharing) })
         #expect(

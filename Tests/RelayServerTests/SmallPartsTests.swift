@@ -10,7 +10,7 @@ import Testing
         parts.map { String(buffer: $0) }
     }
 
-    @Test func `small parts go on together, and in order with long ones`() {
+    @Test func `small parts are joined and stay in order with long ones`() {
         var parts = SmallParts()
         #expect(parts.add(ByteBuffer(string: "a")).isEmpty)
         #expect(parts.add(ByteBuffer(string: "b")).isEmpty)
@@ -28,7 +28,7 @@ import Testing
         #expect((60..<70).contains(count))
     }
 
-    @Test func `after very many parts nothing is read for a while`() {
+    @Test func `after very many parts reading pauses for a while`() {
         var parts = SmallParts()
         let byte = ByteBuffer(string: "a")
         for _ in 0..<256 { _ = parts.add(byte) }
@@ -38,7 +38,7 @@ import Testing
         #expect(parts.pauseAfterReading() == nil)
     }
 
-    @Test func `a body whose bytes are chunks is read whole`() async throws {
+    @Test func `a body of tiny chunks is read completely`() async throws {
         try await RunningRelay.with { relay in
             let port = try await relay.relay.ports.port(of: "admin")
             let connection = try await RawConnection.open(port)

@@ -15,12 +15,12 @@ import Testing
             .read(JSONReader(.object(fields))).fields
     }
 
-    @Test func `a known one is saved back`() throws {
+    @Test func `a known name can be saved back`() throws {
         #expect(try Self.read("_id") == ["_id": .string("7")])
     }
 
     @Test(arguments: ["_rev", "a b", "", "___etag", "___createTime", "recordName"])
-    func `no other is made`(name: String) {
+    func `no other such name is accepted`(name: String) {
         #expect(throws: JSONContractError.self) { try Self.read(name) }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 /// What the relay remembers of recent webhooks.
 @Suite struct SourceLedgerTests {
     /// Secrets are compared by their bytes: another spelling of a letter is another secret.
-    @Test func `a source's new secret counts at once, however it is spelled`() throws {
+    @Test func `a source's new secret applies at once however it is spelled`() throws {
         let memory = SourceMemory()
         let name: SourceName = try #require(SourceName(rawValue: "app"))
         let secrets = ["a long secret \u{E9}", "a long secret e\u{301}"]
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `what was read of sources that are gone is forgotten`() throws {
+    @Test func `cached data of deleted sources is forgotten`() throws {
         let memory = SourceMemory()
         for number in 0..<5 {
             let name = "s\(number)"
@@ -50,7 +50,7 @@ import Testing
         #expect(memory.count(of: TestRelay.container) == 1)
     }
 
-    @Test func `the log of refusals is limited, and so is what is kept of them`() throws {
+    @Test func `the log and the memory of refusals are limited`() throws {
         let ledger = SourceLedger(PrometheusMetrics())
         let source: SourceName = try #require(SourceName(rawValue: "app"))
         func note(
@@ -77,7 +77,7 @@ import Testing
         #expect(note(154, at: 59) == .silent)
     }
 
-    @Test func `sources that come and go do not take all the series of metrics`() throws {
+    @Test func `short-lived sources do not use up all series of the metrics`() throws {
         let metrics = PrometheusMetrics()
         let ledger = SourceLedger(metrics)
         let count = SourceLedger.mostMetered + 20

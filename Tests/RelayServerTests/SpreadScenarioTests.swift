@@ -105,7 +105,7 @@ struct SpreadScenarioTests {
         try outcome.get()
     }
 
-    @Test func `nothing moves where balance is off`() async throws {
+    @Test func `nothing moves while balancing is off`() async throws {
         try await Self.with(["--nodes-balance", "off"]) { service in
             let north = [try await service.node("north", 0), try await service.node("north", 1)]
             for schema in [0, 1] { try await service.wait(for: schema, owner: "north", warm: []) }

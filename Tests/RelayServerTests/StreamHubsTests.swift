@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `of what a stream was asked for with its set does not stay`(isServer: Bool) {
+    func `the request of a stream is kept without its body unless it is signed`(isServer: Bool) {
         let identity = LiveIdentity(
             settings: ContainerSettings(key: Fixtures.container, topics: ["com.example.Art"]),
             user: Fixtures.identifier("alice"), namesUser: true, device: nil, isServer: isServer,
@@ -69,7 +69,7 @@ import Testing
         #expect(kept.query["ckAPIToken"] == "x")
     }
 
-    @Test func `a client whose query has ended is told nothing behind it`() {
+    @Test func `a client whose query has ended gets nothing after that`() {
         let (one, two) = (stream(1), stream(2))
         hubs.post([.join(1, 7), .join(2, 7)])
         var later = Self.told(7, "later")
@@ -79,7 +79,7 @@ import Testing
         #expect(Self.heard(two) == ["a", "later", "t1"])
     }
 
-    @Test func `what groups are told comes to their members alone, closed once`() {
+    @Test func `frames of groups only reach their members, followed by one token`() {
         let (one, two, none) = (stream(1), stream(2), stream(3))
         hubs.post([.join(1, 7), .join(1, 8), .join(2, 8)])
         hubs.post([Self.deliver(Self.told(7, "a"), Self.told(8, "b"), Self.told(9, "c"), at: "t1")])
@@ -95,7 +95,7 @@ import Testing
         #expect(Self.heard(two) == ["d", "t2"])
     }
 
-    @Test func `what is posted together is done in its order`() {
+    @Test func `commands posted together are executed in order`() {
         let (one, two) = (stream(1), stream(2))
         hubs.post([
             .send(1, [Self.frame("first")]), .send(2, [Self.frame("other")]), .join(1, 7),
@@ -107,7 +107,7 @@ import Testing
         #expect(Self.heard(two) == ["other", "c", "t3"])
     }
 
-    @Test func `each is told what it may read, and what tells it nothing closes nothing`() {
+    @Test func `each stream gets what it may read, and no token without a frame`() {
         let (alice, bob) = (stream(1), stream(2, of: "bob"))
         hubs.post([.join(1, 7), .join(2, 7)])
         var told = Self.told(7, "whole")
@@ -123,7 +123,7 @@ import Testing
         #expect(Self.heard(bob) == ["entered", "t2"])
     }
 
-    @Test func `a stream that lags is not told that everything has been told`() {
+    @Test func `a lagging stream gets no token`() {
         let hub = stream(1)
         let untold = Untold()
         hub.lag { lag, frames in
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `a poll that ends for the sake of all others may come again`() {
+    @Test func `a poll that ends for the sake of others may come again`() {
         // A backlog of four steps.
         let backlog = LiveBacklog(megabytes: 1)
         let (most, less) = (stream(1, of: "alice", backlog), stream(2, of: "bob", backlog))
@@ -171,7 +171,7 @@ import Testing
         #expect(Self.refusal(of: own)?.code == .quotaExceeded)
     }
 
-    @Test func `who has gone is forgotten, and nothing that comes late brings it back`() {
+    @Test func `a removed stream is forgotten, and late commands do not revive it`() {
         let (gone, kept) = (stream(1), stream(2))
         hubs.post([.join(1, 7), .join(2, 7)])
         hubs.remove(1)
@@ -183,7 +183,7 @@ import Testing
         #expect(Self.heard(kept) == ["a", "t1"])
     }
 
-    @Test func `a stream that is ended tells nothing of what waits, but why`() async {
+    @Test func `an ended stream drops waiting frames and sends the reason`() async {
         let hub = stream(1)
         hubs.post([.join(1, 7), .send(1, [Self.frame("own")])])
         hubs.post([Self.deliver(Self.told(7, "a"), at: "t1")])
@@ -194,7 +194,7 @@ import Testing
         #expect(await hub.next() == nil)
     }
 
-    @Test func `why a stream was ended is known, unless a frame has said it`() {
+    @Test func `the reason for a stream's end is known unless a frame has said it`() {
         let backlog = LiveBacklog(megabytes: 1)
         let (left, taken, told) = (stream(1), stream(2), stream(3))
         let (slow, most) = (stream(4), stream(5, of: "bob", backlog))
@@ -212,7 +212,7 @@ import Testing
         #expect(slow.cause == nil)
     }
 
-    @Test func `those who end together are each told why, and the others go on`() async {
+    @Test func `streams that end together each get the reason, and others continue`() async {
         let ending = (UInt64(1)...5).map { stream($0) }
         let kept = stream(6)
         hubs.post((UInt64(1)...6).map { LiveCommand.join($0, 7) })

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `blanks and joiners within a collapse ID are the application's own`() async throws {
+    @Test func `blanks and joiners inside a collapse ID are allowed`() async throws {
         try await TestRelay.with { relay in
             for (index, key) in ["a b", "a\u{A0}b", "👩‍👧", "é"].enumerated() {
                 let saved = try await relay.post(
@@ -71,7 +71,7 @@ import Testing
         "alertBody", "alertLocalizationKey", "title", "titleLocalizationKey", "subtitle",
         "subtitleLocalizationKey", "soundName",
     ])
-    func `a text of nothing is none`(name: String) async throws {
+    func `an empty text counts as absent`(name: String) async throws {
         try await TestRelay.with { relay in
             let saved = try await relay.post(
                 "subscriptions/modify",
@@ -90,7 +90,7 @@ import Testing
 
     // MARK: What is kept
 
-    @Test func `a choice among updates is kept, and refused where there is none`() async throws {
+    @Test func `a selection of updates is kept, and refused where there are none`() async throws {
         @Sendable func choice(_ members: String, firesOn: String = #"["update"]"#) -> String {
             Self.create(
                 #"{"subscriptionID":"u1","subscriptionType":"query","query":{"recordType":"Artwork"}"#
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `a query comes back as it was sent, with the canonical text`() async throws {
+    @Test func `a query comes back as it was sent with the canonical text`() async throws {
         try await TestRelay.with { relay in
             let filter =
                 #"[{"comparator":"EQUALS","fieldName":"artist","fieldValue":{"value":"artist-1"}}]"#
@@ -182,7 +182,7 @@ import Testing
     ]
 
     @Test(arguments: bits)
-    func `the bits of native options mean what their names mean`(
+    func `the bits of native options mean the same as their names`(
         bits: String, names: [JSONValue], isOnce: Bool
     ) async throws {
         try await TestRelay.with { relay in
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    @Test func `each user and each database has its own`() async throws {
+    @Test func `each user and each database has its own subscriptions`() async throws {
         try await TestRelay.with { relay in
             for (user, database) in [
                 ("_alice", "public"), ("_bob", "public"), ("_alice", "private"),
@@ -222,8 +222,7 @@ import Testing
 
     // MARK: Idempotency and duplicates
 
-    @Test func `saving again succeeds, and the same under another ID names the first`() async throws
-    {
+    @Test func `saving again succeeds, and a duplicate names the first`() async throws {
         try await TestRelay.with { relay in
             let first = try await relay.post(
                 "subscriptions/modify", Self.create(Self.query("q1")))
@@ -248,7 +247,7 @@ import Testing
         + #"nType":"create","subscription":{"subscriptionID":"b","subscriptionType":"que"#
         + #"ry"}},{"operationType":"delete","subscription":{"subscriptionID":"c"}}]"#
 
-    @Test func `a bad operation does not harm its neighbours`() async throws {
+    @Test func `a bad operation does not affect its neighbours`() async throws {
         try await TestRelay.with { relay in
             let answer = try await relay.post("subscriptions/modify", Self.mixed + "}")
             #expect(answer.status == 200)
@@ -323,7 +322,7 @@ import Testing
     ]
 
     @Test(arguments: badSubscriptions)
-    func `a subscription that cannot be is refused in its place`(
+    func `an invalid subscription is refused in its place`(
         subscription: String, code: String, reason: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -334,7 +333,7 @@ import Testing
         }
     }
 
-    @Test func `an update of nothing, and a creation over something else, are refused`()
+    @Test func `updating nothing and creating over something else are refused`()
         async throws
     {
         try await TestRelay.with { relay in

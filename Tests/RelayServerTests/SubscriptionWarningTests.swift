@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `names that a user could not have read are told nobody`() async throws {
+    @Test func `names that a user could not have read are not revealed`() async throws {
         let hidden = [
             #"{"operation":"create","recordType":"Payroll","recordName":"p-1","#
                 + #""readers":["somebody-else"],"after":{"salary":2}}"#,
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a field that a push shows and no record had is told`() async throws {
+    @Test func `a shown field that no record had causes a warning`() async throws {
         try await Self.with(Self.todos) { relay in
             let info =
                 #"{"titleLocalizationKey":"T","titleLocalizationArgs":["title","titel"],"#
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `what was never seen is told with what was probably meant`() async throws {
+    @Test func `an unseen name causes a warning with the likely one`() async throws {
         try await Self.with(Self.todos) { relay in
             var told = try await warnings(relay, "priorty > 2")
             #expect(
@@ -144,14 +144,14 @@ import Testing
         "creationDate > CAST(1, 'NSDate') AND recordName == 'x'", "title CONTAINS[c] 'x'",
         "priority IN {1, 2}",
     ])
-    func `what was seen is doubted by nobody`(condition: String) async throws {
+    func `a condition on what was seen causes no warning`(condition: String) async throws {
         try await Self.with(Self.todos) { relay in
             let told = try await warnings(relay, condition)
             #expect(told == [])
         }
     }
 
-    @Test func `where nothing is known nothing is said`() async throws {
+    @Test func `without known records there is no warning`() async throws {
         try await Self.with([]) { relay in
             let told = try await warnings(relay, "anything == whatever", on: "Todo")
             #expect(told == [])
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func `of changes that there were none of nothing is told`() async throws {
+    @Test func `without changes of a kind there is no warning about it`() async throws {
         try await Self.with([]) { relay in
             let schema = try await relay.admin(
                 .put, "containers/iCloud.com.example.Art/development/schema",
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `values that come as other kinds than were written down are told`() async throws {
+    @Test func `values of another type than declared cause a warning`() async throws {
         let todo =
             #"{"operation":"create","recordType":"Todo","recordName":"t-1","#
             + #""after":{"due":"2026-01-01T00:00:00Z","place":{"latitude":1,"longitude":2}}}"#
@@ -209,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func `a record before that never comes is told`() async throws {
+    @Test func `a former image that never comes causes a warning`() async throws {
         try await Self.with(Self.todos) { relay in
             let told = try await warnings(
                 relay, "priority > 2", more: #","firesWhen":"entered""#)
@@ -245,7 +245,7 @@ import Testing
         }
     }
 
-    @Test func `a condition is checked without being saved`() async throws {
+    @Test func `a condition can be checked without being saved`() async throws {
         try await Self.with(Self.todos) { relay in
             let place = "containers/iCloud.com.example.Art/development/subscriptions"
             let answer = try await relay.admin(

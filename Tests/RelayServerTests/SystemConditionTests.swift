@@ -43,7 +43,7 @@ import Testing
         #""filterBy":[{"fieldName":"createdTimestamp","comparator":"EQUALS","fieldValue":{"#
             + #""value":"x","type":"STRING"}}]"#,
     ])
-    func `a system field against another kind is refused, whatever is known of the type`(
+    func `a system field compared with another type is refused even for unknown types`(
         query: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -76,7 +76,7 @@ import Testing
         #""filterBy":[{"fieldName":"___createdBy","comparator":"IN","fieldValue":{"value":["alice"]}}]"#,
     ]
 
-    @Test func `a record or user fires as a text and as a reference`() async throws {
+    @Test func `a record or user matches as a string and as a reference`() async throws {
         try await RunningRelay.with { relay in
             for (index, member) in Self.meant.enumerated() {
                 guard case .object(var query) = try JSONValue(parsing: "{\(member)}") else {
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func `a text finds a record in a zone of its own too`() async throws {
+    @Test func `a string finds a record in a zone of its own too`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.post(
                 "zones/modify",
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `a column by the name of a system field stands in for none in a query`()
+    @Test func `a column named like a system field does not replace it in a query`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `what was never sent of a record is unknown to a query, as to a subscription`()
+    @Test func `a field that was never sent is unknown to queries and subscriptions`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -196,7 +196,7 @@ import Testing
 
     // MARK: Written kinds
 
-    @Test func `a boolean for a field that is written as INT64 is a number`() async throws {
+    @Test func `a boolean for a field declared as INT64 becomes a number`() async throws {
         try await RunningRelay.with { relay in
             try await relay.client.administer(
                 "PUT", "\(relay.container.path)/schema", ["text": .string(Self.schema)]
@@ -239,7 +239,7 @@ import Testing
         (#""where":{"tags":{"$eq":5}}"#, false), (#""where":{"artist":{"$eq":5}}"#, false),
         (#""rql":"flag == true""#, false),
     ])
-    func `where is held to written kinds by its own rules`(
+    func `where is checked against declared types by its own rules`(
         query: String, isSaved: Bool
     ) async throws {
         try await TestRelay.with { relay in
@@ -251,7 +251,7 @@ import Testing
 
     // MARK: Arguments
 
-    @Test func `a GeoJSON polygon is an argument of rql, and of nothing else`() async throws {
+    @Test func `a GeoJSON polygon is only an argument of rql`() async throws {
         let polygon =
             #"{"type":"Polygon","coordinates":[[[13,52],[14,52],[14,53],[13,53],[13,52]]]}"#
         try await RunningRelay.with { relay in
@@ -282,7 +282,7 @@ import Testing
         }
     }
 
-    @Test func `a text against a field that is known to hold references is refused`()
+    @Test func `a string compared with a field of references is refused`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -324,7 +324,9 @@ import Testing
         }
     }
 
-    @Test func `what is never known is refused also before its type has arrived`() async throws {
+    @Test func `a condition on what is never known is refused before its type is known`()
+        async throws
+    {
         try await TestRelay.with { relay in
             for (query, firesOn, isSaved) in [
                 (#""predicate":"creatorUserRecordID == 'x'""#, #"["delete"]"#, false),

@@ -8,7 +8,7 @@ import Testing
 
 @Suite struct TakenChannelTests {
     /// Otherwise NIO would trap and end the process.
-    @Test func `a connection that nobody takes is closed`() async throws {
+    @Test func `a connection that was not accepted is closed`() async throws {
         let channel = NIOAsyncTestingChannel()
         let taking = TakenChannel(base: HTTP1Channel(responder: { _, _, _ in }))
         do {

@@ -364,7 +364,7 @@ import Testing
         }
     }
 
-    @Test func `zones are told again after either name of their token`() async throws {
+    @Test func `zones are listed again after either name of their token`() async throws {
         try await TestRelay.with { relay in
             _ = try await relay.post(Self.note.0, Self.note.1, database: "private")
             let first = try await relay.post("zones/changes", "{}", database: "private")

@@ -9,7 +9,7 @@ import Testing
 @Suite struct TurnstileTests {
     private static let limit = RateLimit(perSecond: 10, burst: 20)
 
-    @Test func `a bucket gives what it holds at once, and then as much as flows in`() {
+    @Test func `a bucket gives its content at once and then its rate`() {
         var table = RateTable<Int>(capacity: 10)
         for _ in 0..<20 { #expect(table.take(of: 1, Self.limit, at: .zero) == nil) }
         #expect(table.take(of: 1, Self.limit, at: .zero) == .milliseconds(100))
@@ -33,7 +33,7 @@ import Testing
         #expect(table.take(of: 1, Self.limit, at: .seconds(50)) != nil)
     }
 
-    @Test func `a million names take no more room, and give no name its tokens back`() {
+    @Test func `a million names are bounded, and none gets its tokens back`() {
         var table = RateTable<Int>(capacity: 1000)
         for _ in 0..<20 { _ = table.take(of: -1, Self.limit, at: .zero) }
         for name in 0..<1_000_000 {
@@ -45,7 +45,7 @@ import Testing
         #expect(table.take(of: -1, Self.limit, at: .zero) != nil)
     }
 
-    @Test func `a charge is never more than what a bucket holds`() {
+    @Test func `a charge is never more than a bucket holds`() {
         var table = RateTable<Int>(capacity: 10)
         for _ in 0..<1000 { table.charge(20, to: 1, Self.limit, at: .zero) }
         #expect(table.take(of: 1, Self.limit, at: .zero) == .milliseconds(100))
@@ -58,14 +58,14 @@ import Testing
         try #require(ClientAddress(text: "10.0.\(number / 256).\(number % 256)"))
     }
 
-    @Test func `what is owed comes before anything is given again`() {
+    @Test func `a debt is paid before anything is given again`() {
         var table = RateTable<Int>(capacity: 10)
         table.charge(1000, to: 1, Self.limit, owed: 30, at: .zero)
         #expect(table.take(of: 1, Self.limit, at: .seconds(3)) == .milliseconds(100))
         #expect(table.take(of: 1, Self.limit, at: .seconds(3) + .milliseconds(100)) == nil)
     }
 
-    @Test func `after ten mistakes an address is compared four times in a second`() throws {
+    @Test func `after ten wrong guesses an address gets four comparisons a second`() throws {
         var guesses = AdminGuesses()
         let attacker = try Self.address(1)
         for _ in 0..<10 {
@@ -97,7 +97,7 @@ import Testing
         #expect(guesses.judge(operators, at: .seconds(90_000)) == .now)
     }
 
-    @Test func `the operator who shares the attacker's address waits for seconds`() throws {
+    @Test func `an operator who shares the attacker's address waits for seconds`() throws {
         var guesses = AdminGuesses()
         let shared = try Self.address(1)
         for _ in 0..<10 { guesses.wrong(shared, at: .zero) }
@@ -109,7 +109,7 @@ import Testing
 
     // MARK: Memory
 
-    @Test func `bodies have an end together, and one container gets the half`() {
+    @Test func `bodies share a bound, and one container gets half`() {
         let art = TestRelay.container
         let other = ContainerKey(
             container: known("iCloud.com.example.Other"), environment: .development)
@@ -139,14 +139,14 @@ import Testing
     }
 
     @Test(arguments: [800, 8_388_608, 10_485_761])
-    func `the longest body that there is room for gets in alone, and no longer one:`(room: Int) {
+    func `the longest body that fits is accepted alone, and no longer one:`(room: Int) {
         let longest = BodyBudget.longestBody(within: room)
         var budget = BodyBudget(room: room)
         #expect(budget.take(longest + 1, for: TestRelay.container, isBeginning: false) == false)
         #expect(budget.take(longest, for: TestRelay.container, isBeginning: false) == true)
     }
 
-    @Test func `a body that finds no memory is refused after a while`() async throws {
+    @Test func `a body without memory is refused after a while`() async throws {
         var settings = RateSettings()
         settings.bodyBytes = 1000
         let turnstile = Turnstile(
@@ -162,7 +162,7 @@ import Testing
         try await turnstile.takeMemory(1, for: TestRelay.container, isBeginning: true)
     }
 
-    @Test func `who administers one container comes so often, and others as ever`() throws {
+    @Test func `the rate of one container's administrators does not affect others`() throws {
         let clock = TestClock()
         let turnstile = Turnstile(RateSettings(), clock: clock, metrics: PrometheusMetrics())
         for _ in 0..<1000 { try turnstile.use(administering: TestRelay.container) }
@@ -179,7 +179,7 @@ import Testing
 
     // MARK: Before the body
 
-    @Test func `every call that reads a body knows its caller before`() async throws {
+    @Test func `every call that reads a body knows its caller first`() async throws {
         try await TestRelay.with { relay in
             // A call that reads a body must not be an open route, because these have no caller.
             let open = RelayRouter.routes(relay.dependencies).filter {

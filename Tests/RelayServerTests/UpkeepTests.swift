@@ -13,7 +13,7 @@ struct UpkeepTests {
     /// An error of another type than the store's, such as a database server's.
     private struct OddFailure: Error {}
 
-    @Test func `a failure of any kind ends no loop`() async throws {
+    @Test func `no kind of failure ends a loop`() async throws {
         let clock = TestClock()
         var world = World.real
         world.clock = clock
@@ -35,7 +35,7 @@ struct UpkeepTests {
         await store.close()
     }
 
-    @Test func `what fails keeps nothing else from being pruned`() async throws {
+    @Test func `a failing step does not keep other tables from being pruned`() async throws {
         let done = Mutex<[Int]>([])
         await #expect(throws: OddFailure.self) {
             try await Upkeep.each(
@@ -50,7 +50,7 @@ struct UpkeepTests {
         #expect(done.withLock { $0 } == [1, 3])
     }
 
-    @Test func `an end waits for no more than a portion of what is deleted`() async throws {
+    @Test func `an end waits for no more than one portion of a deletion`() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         let count = Mutex(0)
@@ -88,7 +88,7 @@ struct UpkeepTests {
     }
 
     /// Two lines a second, for as long as a database is away, would fill a log.
-    @Test func `a failure that goes on is told once a minute, and another one at once`()
+    @Test func `a lasting failure is logged once a minute, and another one at once`()
         async throws
     {
         let clock = TestClock()
@@ -115,7 +115,7 @@ struct UpkeepTests {
     }
 
     /// A host that answers nothing has this effect: each attempt takes as long as connecting may.
-    @Test func `a minute is one of the clock, however long each failure takes`() async throws {
+    @Test func `a minute is measured by the clock however long each failure takes`() async throws {
         let clock = TestClock()
         let store = try TemporaryStore().open()
         let log = LogBook()
@@ -137,7 +137,7 @@ struct UpkeepTests {
         await store.close()
     }
 
-    @Test func `what is pruned is counted, calls of the audit log too`() async throws {
+    @Test func `pruned rows are counted, including the audit log's`() async throws {
         let clock = TestClock()
         var world = World.real
         world.clock = clock
@@ -159,7 +159,7 @@ struct UpkeepTests {
     }
 
     /// On a server the free disk space is unknown, which is not the same as none.
-    @Test func `what is not known of a store is not shown as nothing`() {
+    @Test func `an unknown number of a store is not shown as zero`() {
         let metrics = PrometheusMetrics()
         let meter = UpkeepMeter(metrics)
         let backlog = Backlog(retries: 0, ranges: 0, rangeSubscriptions: 0, quarantined: 0)
@@ -179,7 +179,7 @@ struct UpkeepTests {
         #expect(metrics.render().contains("belfry_store_nodes 2\n"))
     }
 
-    @Test func `what the accounts differ by is kept for whoever asks`() async throws {
+    @Test func `the difference of the accounts is kept for readers`() async throws {
         let store = try TemporaryStore().open()
         let standing = AccountsStanding()
         #expect(standing.difference == nil)

@@ -30,7 +30,7 @@ import Testing
         return await connection.hearAll()
     }
 
-    @Test func `a user token that does not count is refused before the body`() async throws {
+    @Test func `an invalid user token is refused before the body`() async throws {
         try await RunningRelay.with { relay in
             let place = Self.place(relay)
             let key = "?ckAPIToken=\(relay.container.apiToken)"
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `where a user is needed nobody's body is read`() async throws {
+    @Test func `without a required user no body is read`() async throws {
         try await RunningRelay.with { relay in
             let key = "?ckAPIToken=\(relay.container.apiToken)"
             let device = Self.place(relay, "device")
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `a server must say for whom it acts before the body`() async throws {
+    @Test func `a server must name its user before the body`() async throws {
         try await RunningRelay.with { relay in
             let made = try await relay.client.administer(
                 "POST", relay.container.path + "/keys", ["kind": "bearer"]
@@ -99,7 +99,7 @@ import Testing
 
     private struct UnexpectedSecret: Error {}
 
-    @Test func `who may act as nobody still does`() async throws {
+    @Test func `a caller that may act without a user still can`() async throws {
         try await RunningRelay.with { relay in
             try await relay.client.administer(
                 "PUT", relay.container.path + "/schema",
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `with a body a token is renewed once, and its user counted once`() async throws {
+    @Test func `with a body a token is renewed once, and its user is counted once`() async throws {
         try await RunningRelay.with(["--rates-user", "1"]) { relay in
             let target = { (token: String) in
                 "\(Self.place(relay))/public/records/modify?ckAPIToken=\(relay.container.apiToken)"

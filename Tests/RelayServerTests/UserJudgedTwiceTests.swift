@@ -40,7 +40,7 @@ import Testing
         ).expect(200)
     }
 
-    @Test func `who signs out while the body comes is refused`() async throws {
+    @Test func `a user who signs out while the body comes is refused`() async throws {
         try await RunningRelay.with { relay in
             let provider = SampleContainer.userToken("alice")
             let good = try await Self.answer(relay, token: provider) {}
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `whose session ends while the body comes is refused`() async throws {
+    @Test func `a user whose session ends while the body comes is refused`() async throws {
         try await RunningRelay.with { relay in
             let session = try #require(
                 try await relay.client.call(
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `whose administrative token is revoked while the body comes is refused`()
+    @Test func `a caller whose administrative token is revoked while the body comes is refused`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `a verified token counts for its own text, its settings and its time`() throws {
+    @Test func `a verified token is valid for its own text, its settings and its time`() throws {
         let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
         let text = TestRelay.userToken()
         let token = try UserTokenVerifier(settings).verify(text)

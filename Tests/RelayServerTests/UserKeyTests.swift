@@ -7,7 +7,7 @@ import Testing
 
 /// How the keys of user tokens are recognised again.
 @Suite struct UserKeyTests {
-    @Test func `a key is known again by its numbers, whatever its set says of it`() throws {
+    @Test func `a key is recognised by its numbers whatever its set says of it`() throws {
         let known = JSONWebKeySet.identities(of: TestKeys.rsaKeySet)
         #expect(known.count == 1)
         let renamed = TestKeys.rsaKeySet.replacing("\"kid\"", with: "\"note\"")
@@ -17,7 +17,7 @@ import Testing
         #expect(JSONWebKeySet.identities(of: "{}").isEmpty)
     }
 
-    @Test func `a token of a session names its key, and the secret is not told by it`() throws {
+    @Test func `a session token names its key and does not reveal the secret`() throws {
         let settings = UserTokenSettings(sharedSecret: "one", keySet: TestKeys.rsaKeySet)
         let keys = settings.keyIdentities
         #expect(keys.count == 2 && Set(keys).count == 2)

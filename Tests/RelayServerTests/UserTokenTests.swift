@@ -116,7 +116,7 @@ import Testing
     ]
 
     @Test(arguments: claimCases)
-    func `each claim is checked and named`(_ one: ClaimCase) {
+    func `each claim is checked and named in the refusal`(_ one: ClaimCase) {
         var claims = Self.claims
         for member in one.change.members { claims[member.name] = member.value }
         let settings = UserTokenSettings(
@@ -128,7 +128,7 @@ import Testing
     // MARK: Attacks
 
     @Test(arguments: ["none", "None", "NONE", "nOnE", "HS384", "", "RS256"])
-    func `an algorithm that the settings do not have is refused`(algorithm: String) {
+    func `an algorithm that the settings lack is refused`(algorithm: String) {
         let text = SignedText.unsigned(
             header: ["alg": .string(algorithm)], claims: Self.claims)
         let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `a public key is no shared secret`() throws {
+    @Test func `a public key is not accepted as a shared secret`() throws {
         let settings = UserTokenSettings(keySet: TestKeys.rsaKeySet)
         for secret in [TestKeys.rsaPublic, TestKeys.rsaModulus, TestKeys.rsaKeySet] {
             let token = SignedText.hs256(claims: Self.claims, secret: secret)
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a key that the token brings along is not believed`() {
+    @Test func `a key inside the token is not trusted`() {
         let header: JSONObject = [
             "alg": "HS256", "jwk": ["kty": "oct", "k": "AAAA"], "jku": "https://evil.example/",
         ]
@@ -159,7 +159,7 @@ import Testing
                 == .failure(.signature))
     }
 
-    @Test func `a token that names an unknown key, or demands the unknown, is refused`() {
+    @Test func `a token with an unknown key or critical header is refused`() {
         var header: JSONObject = ["alg": "RS256", "kid": "other"]
         let settings = UserTokenSettings(keySet: TestKeys.rsaKeySet)
         let unknown = SignedText.unsigned(header: header, claims: Self.claims) + ".AAAA"
@@ -170,7 +170,7 @@ import Testing
     }
 
     @Test(arguments: ["", ".", "..", "a.b", "a.b.c.d", "e30.e30.", "W10.e30.AAAA", "e30.e30.A"])
-    func `what is no token is refused as malformed`(token: String) {
+    func `a malformed token is refused as such`(token: String) {
         let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
         guard case .failure(.malformed) = check(token, settings: settings) else {
             Issue.record("\(check(token, settings: settings))")
@@ -205,7 +205,7 @@ import Testing
         return part.dropLast() + String(alphabet[index + 1])
     }
 
-    @Test func `a token has one spelling`() {
+    @Test func `a token has only one valid spelling`() {
         let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
         let token = SignedText.hs256(claims: Self.claims, secret: TestRelay.sharedSecret)
         #expect(check(token, settings: settings) == user("_alice"))
@@ -219,7 +219,7 @@ import Testing
         }
     }
 
-    @Test func `names that occur twice in a token are refused`() {
+    @Test func `repeated names in a token are refused`() {
         let settings = UserTokenSettings(sharedSecret: TestRelay.sharedSecret)
         let text =
             SignedText.base64URL(Array(#"{"alg":"HS256","alg":"none"}"#.utf8)) + "."
@@ -257,7 +257,7 @@ import Testing
         #expect(Set(tokens.map { SessionStanding.sessionID(of: $0) }).count == 1)
     }
 
-    @Test func `a token is not looked at beyond its limit`() {
+    @Test func `a token beyond the limit is not examined`() {
         let token = String(repeating: "A", count: Limits.maximumUserTokenBytes + 1)
         #expect(
             check(token, settings: UserTokenSettings(sharedSecret: TestRelay.sharedSecret))

@@ -8,7 +8,7 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(30))) struct WalkDeliveryTests {
     // MARK: What a push says
 
-    @Test func `a push carries texts, arguments, fields and headers as the subscription asks`()
+    @Test func `a push carries the texts, arguments, fields and headers of the subscription`()
         async throws
     {
         let info: JSONObject = [
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test
-    func `a subscription without anything to show is pushed in the background, once a device`()
+    func `a subscription with nothing to show sends one background push per device`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: ["alertBody", "alertLocalizationKey", "soundName"])
-    func `a push with a text of nothing shows nothing, and is a background push`(
+    func `a push with an empty text is a background push`(
         name: String
     ) async throws {
         try await RunningRelay.with { relay in
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `one change gives a user one notification ID and each push an ID of its own`()
+    @Test func `one change gives a user one notification ID and each push its own ID`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `badges count for each device by itself`() async throws {
+    @Test func `badges count for each device separately`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(
                 .query("q", info: ["alertBody": "New", "shouldBadge": true]))
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `an application says what its icon shows, and it is counted on from there`()
+    @Test func `an application sets its badge, and counting continues from there`()
         async throws
     {
         let steps: [(name: String, badge: JSONValue?)] = [
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `a payload that is too large is pruned, marked, and arrives`() async throws {
+    @Test func `a payload that is too large is pruned, marked and delivered`() async throws {
         try await RunningRelay.with { relay in
             try await relay.container.save(
                 .query("q", info: ["alertBody": "New", "desiredKeys": ["text"]]), as: "bob")
@@ -191,7 +191,7 @@ import Testing
         }.sorted()
     }
 
-    @Test func `a token that the gateway calls dead is forgotten, and never pushed to again`()
+    @Test func `a token that the gateway calls dead is forgotten`()
         async throws
     {
         let gone = GatewayRefusal(
@@ -214,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `a token that was registered after the gateway's verdict is kept and tried again`()
+    @Test func `a token registered after the gateway's verdict is kept and retried`()
         async throws
     {
         let gone = GatewayRefusal(
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func `a refusal with Retry-After is tried again, not before, with the same ID`()
+    @Test func `a refusal with Retry-After is retried no earlier and with the same ID`()
         async throws
     {
         let busy = GatewayRefusal(status: 429, reason: "TooManyRequests", retryAfter: 1)
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test func `a push that is refused for good is a dead letter, and can be redriven`()
+    @Test func `a push refused for good is a dead letter and can be redriven`()
         async throws
     {
         let refusal = GatewayRefusal(status: 400, reason: "BadMessageId")

@@ -5,7 +5,7 @@ import Testing
 
 /// Who sees a change, and from when on.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct WalkScopeTests {
-    @Test func `a private database is its owner's alone`() async throws {
+    @Test func `changes in a private database are only for its owner`() async throws {
         try await RunningRelay.with { relay in
             let container = relay.container
             for user in ["alice", "bob"] {
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `a public change is told to everybody who asked, each by his own subscription`()
+    @Test func `a public change is pushed for each user's own subscription`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `two containers do not see each other, nor do two environments of one`()
+    @Test func `containers and environments do not see each other`()
         async throws
     {
         try await RunningRelay.with { relay in
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `a deleted or changed subscription is judged as it is at the change`() async throws {
+    @Test func `a deleted or edited subscription is judged as of the change`() async throws {
         try await RunningRelay.with { relay in
             let container = relay.container
             try await container.save(.query("gone"), .query("changed", "price > 1"))
@@ -111,7 +111,7 @@ import Testing
 
     // MARK: Once
 
-    @Test func `a once subscription fires for exactly one of many changes, and is gone`()
+    @Test func `a once subscription fires for exactly one of many changes`()
         async throws
     {
         try await RunningRelay.with { relay in

@@ -16,7 +16,7 @@ import Testing
         "notificationInfo": ["alertBody": "Shipped", "desiredKeys": ["status", "placed_at"]],
     ]
 
-    @Test func `Debezium's events fire, a snapshot does not, and what names no record is parked`()
+    @Test func `Debezium's events fire, snapshots do not, and nameless records are parked`()
         async throws
     {
         let snapshot = try Self.json(
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `Supabase's rows fire, and who made the change is read from a column`()
+    @Test func `Supabase's rows fire, and the author is read from a column`()
         async throws
     {
         let update = try Self.json(
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `a parked change fires once it is replayed under a better mapping`() async throws {
+    @Test func `a parked change fires when it is replayed under a better mapping`() async throws {
         let insert: JSONValue = [
             "type": "INSERT", "table": "orders", "schema": "public",
             "record": ["number": 7, "status": "shipped"],

@@ -167,17 +167,19 @@ import Testing
             ]),
     ]
 
-    @Test(arguments: queries) func `a query subscription fires when it should`(
+    @Test(arguments: queries) func `a query subscription fires as expected`(
         walk: Walk
     ) async throws {
         try await walk.check()
     }
 
-    @Test(arguments: origins) func `who made a change is not told of it`(walk: Walk) async throws {
+    @Test(arguments: origins) func `the device that made a change gets no push`(
+        walk: Walk
+    ) async throws {
         try await walk.check()
     }
 
-    @Test(arguments: zones) func `zone and database subscriptions fire when they should`(
+    @Test(arguments: zones) func `zone and database subscriptions fire as expected`(
         walk: Walk
     ) async throws {
         try await walk.check()

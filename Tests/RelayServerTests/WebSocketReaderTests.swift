@@ -86,12 +86,12 @@ import Testing
         (frame(0x81, [0xFF, 0xFE]), "a frame is not UTF-8"),
         (frame(0x01, [0xC3]) + frame(0x80, [0x28]), "a frame is not UTF-8"),
     ])
-    func `what RFC 6455 does not allow is refused by name`(bytes: [UInt8], reason: String) {
+    func `violations of RFC 6455 are refused by name`(bytes: [UInt8], reason: String) {
         #expect(Self.read(bytes).violation == .broken(reason))
         #expect(Self.read(bytes, at: 1).violation == .broken(reason))
     }
 
-    @Test func `what is dropped is not kept, and nothing is read behind it`() throws {
+    @Test func `dropped messages are not kept, and nothing is read after them`() throws {
         var reader = WebSocketReader(most: 1000)
         var events: [WebSocketReader.Event] = []
         func read(_ bytes: [UInt8], by reader: inout WebSocketReader) throws {
@@ -115,12 +115,12 @@ import Testing
         #expect(events == [] && fragments.pending == 0)
     }
 
-    @Test func `a letter that two fragments share is whole in the end`() {
+    @Test func `a character split between two fragments is joined`() {
         let bytes = Self.frame(0x01, [0xC3]) + Self.frame(0x80, [0xA4])
         #expect(Self.read(bytes).events == [.text(Self.utf8("ä"))])
     }
 
-    @Test func `what is too long is refused by its head, and fragments by their sum`() {
+    @Test func `a frame that is too long is refused by its head, and fragments by their sum`() {
         let eight: [UInt8] = [127, 255, 255, 255, 255, 255, 255, 255, 255]
         #expect(Self.read(Self.frame(0x81, [], size: eight)).violation == .tooLong)
         let announced = Self.frame(0x81, [], size: [126, 3, 233])
@@ -137,11 +137,11 @@ import Testing
             ([0x0F, 0xA0], [0x0F, 0xA0]), ([0x03, 0xED], [0x03, 0xEA]), ([0x03], [0x03, 0xEA]),
             ([0x03, 0xE8, 0xFF], [0x03, 0xEA]), ([0, 0], [0x03, 0xEA]),
         ] as [([UInt8], [UInt8])])
-    func `a close is answered with its code, if it is one`(reason: [UInt8], answer: [UInt8]) {
+    func `a close is answered with its code if that is valid`(reason: [UInt8], answer: [UInt8]) {
         #expect(WebSocketReader.answer(toClose: reason) == answer)
     }
 
-    @Test func `whoever wants no more is told no more`() throws {
+    @Test func `a reader that stops gets no more messages`() throws {
         var reader = WebSocketReader(most: 100)
         var count = 0
         try reader.read(Self.frame(0x81, [123, 125]) + Self.frame(0x81, [123, 125])) { _ in
@@ -151,7 +151,7 @@ import Testing
         #expect(count == 1)
     }
 
-    @Test func `the web client travels without its comments, and is otherwise as it is written`() {
+    @Test func `the web client is served without its comments and otherwise unchanged`() {
         let source = "// Why.\nlet a = 1; // Stays.\n  // Because.\n\n  a;\n"
         let served = LivePages.uncommented(Array(source.utf8))
         #expect(String(decoding: served, as: UTF8.self) == "let a = 1; // Stays.\n\na;\n")

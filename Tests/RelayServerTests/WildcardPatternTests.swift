@@ -11,7 +11,7 @@ import Testing
         ("A*A", "A", false), ("A*A", "AA", true), ("A**B", "AB", true), ("", "", true),
         ("A*b*b*C", "AbC", false), ("A*bb*C", "AbbbC", true),
     ])
-    func `a star stands for anything`(pattern: String, name: String, fits: Bool) {
+    func `a star matches anything`(pattern: String, name: String, fits: Bool) {
         #expect(WildcardPattern(pattern).matches(name) == fits)
     }
 
@@ -22,7 +22,7 @@ import Testing
         ("_*", "_\u{301}", true), ("\u{E9}*", "e\u{301}", false), ("\u{E9}", "e\u{301}", false),
         ("\u{E9}*", "\u{E9}tat", true),
     ])
-    func `names are bytes`(pattern: String, name: String, fits: Bool) {
+    func `names are compared by bytes`(pattern: String, name: String, fits: Bool) {
         #expect(WildcardPattern(pattern).matches(name) == fits)
     }
 }

@@ -24,7 +24,7 @@ import Testing
     ]
 
     /// Live clients may ask for the bare value of each field.
-    @Test func `a reference has its zone without its type as well`() {
+    @Test func `a reference has its zone even without its type`() {
         let made = RecordStamp(at: Fixtures.moment, userID: nil, deviceID: nil)
         let reference = FieldValue.reference(
             RecordReference(RecordID(recordName: Fixtures.identifier("r"))))
@@ -115,7 +115,9 @@ import Testing
     ]
 
     @Test(arguments: answered)
-    func `a value is answered as its type says`(field: String, answer: JSONValue) async throws {
+    func `a value is answered in the form of its type`(
+        field: String, answer: JSONValue
+    ) async throws {
         try await TestRelay.with { relay in
             let written = try await Self.write(field, to: relay)
             let place = ["records", "0", "fields", "f"]
@@ -136,7 +138,7 @@ import Testing
         (#"{"fileChecksum":5,"size":3}"#, "f.value.fileChecksum"),
         (#"{"fileChecksum":"c","size":"big"}"#, "f.value.size"),
     ])
-    func `what no reader expects is refused with its place`(
+    func `a form that no client expects is refused with its place`(
         value: String, place: String
     ) async throws {
         try await TestRelay.with { relay in
@@ -148,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `a type that is none is refused at its place`() async throws {
+    @Test func `an unknown type is refused at its place`() async throws {
         try await TestRelay.with { relay in
             let answer = try await Self.write(#"{"value":"a","type":"BOGUS"}"#, to: relay)
             #expect(answer.text.contains("record.fields.f.type: "), "\(answer.text)")

@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `what changes while the pages are fetched comes afterwards`() async throws {
+    @Test func `changes made while the pages are fetched come afterwards`() async throws {
         try await TestRelay.with { relay in
             try await Self.create(relay, 0..<2001)
             var all = try await Self.changes(relay, "changes/database", since: nil) { page in
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `a list of zones that is too long for one answer goes on`() async throws {
+    @Test func `a list of zones that is too long for one answer continues`() async throws {
         try await TestRelay.with { relay in
             try await Self.create(relay, 0..<10)
             try await Self.delete(relay, "z0003")
@@ -137,7 +137,7 @@ import Testing
         }
     }
 
-    @Test func `a look-up finds the default zone, those that are there, and no others`()
+    @Test func `a look-up finds the default zone and existing zones only`()
         async throws
     {
         try await TestRelay.with { relay in

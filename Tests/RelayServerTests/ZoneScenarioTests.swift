@@ -27,7 +27,7 @@ import Testing
         return zones.map { text($0.value(at: ["zoneID", "zoneName"])) }
     }
 
-    @Test func `the zones of a request are deleted for ten seconds, and not longer`() async throws {
+    @Test func `zones of a request are deleted for at most ten seconds`() async throws {
         let turns = IntakeTurns(clock: LeapingClock())
         try await TestRelay.with(adjusting: { $0.turns = turns }) { relay in
             func post(_ body: String) async throws -> JSONValue {
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `beside others the records of a zone go by the share of their container`()
+    @Test func `beside other containers a zone's records are deleted by the container's share`()
         async throws
     {
         // Only the test reports what is followed, so a request that waits is refused, however soon.
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func `a reference by DELETE_SELF into another zone does not go with a name of its own`()
+    @Test func `a DELETE_SELF reference into another zone does not delete a namesake`()
         async throws
     {
         @Sendable func child(_ name: String, zone: String) -> String {
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `of zones nothing is changed where a later operation cannot be read`() async throws {
+    @Test func `no zone is changed if a later operation cannot be read`() async throws {
         try await TestRelay.with { relay in
             let refused = try await relay.post(
                 "zones/modify",

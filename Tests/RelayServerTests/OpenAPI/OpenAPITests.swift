@@ -7,7 +7,7 @@ import Testing
 
 /// The OpenAPI document describes the relay, and the relay behaves as described.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct OpenAPITests {
-    @Test func `every route is in the document, and everything in the document is a route`()
+    @Test func `the document has exactly the relay's routes`()
         async throws
     {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `the administrative routes are the calls that are described`() async throws {
+    @Test func `the administrative routes are exactly the described calls`() async throws {
         let described = AdministrationCall.all.map { "\($0.method) \($0.path)" }
         #expect(described.count == Set(described).count)
         try await TestRelay.with { relay in
@@ -45,7 +45,7 @@ import Testing
     ]
 
     /// Lists of calls show the summaries one under the other.
-    @Test func `every summary is a sentence that says what to do`() throws {
+    @Test func `every summary is a sentence that begins with a verb`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         for call in document.calls {
             guard case .string(let summary)? = call.description["summary"] else {
@@ -60,7 +60,7 @@ import Testing
     }
 
     /// Wherever a call documents its rows, each column of its command must be a member of them.
-    @Test func `every column of a command shows a member of the answer`() throws {
+    @Test func `every column of a command is a member of the answer`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         var checked = 0
         for call in AdministrationCall.all {
@@ -159,7 +159,7 @@ import Testing
     /// Client generators treat a constant as what distinguishes one kind of response from another.
     ///
     /// For a constant in an optional member, one of them generates code that does not compile.
-    @Test func `no member that may be absent is a constant`() throws {
+    @Test func `no optional member is a constant`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         func check(_ value: JSONValue) {
             switch value {
@@ -179,7 +179,7 @@ import Testing
         check(document.json)
     }
 
-    @Test func `what an answer goes on with can be sent`() throws {
+    @Test func `the continuation members of answers are parameters`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         var checked = 0
         for call in document.calls {
@@ -197,7 +197,7 @@ import Testing
         #expect(checked > 10)
     }
 
-    @Test func `every reference of the document leads somewhere`() throws {
+    @Test func `every reference of the document resolves`() throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
         func check(_ value: JSONValue) {
             switch value {
@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test(arguments: Seeds.all)
-    func `no call fails, and every answer fits its schema, whatever is sent`(
+    func `no generated request fails, and every answer fits its schema`(
         seed: UInt64
     ) async throws {
         let document = APIDocument(try #require(OpenAPIRoutes.document))
