@@ -51,6 +51,25 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: copy))
     }
 
+    @Test func `continuous backups that are given as a copy are refused with what to write`()
+        async throws
+    {
+        let folder = try Folder.make()
+        let store = folder.appending(path: "a.sqlite").path
+        let place = "file://" + folder.standardizedFileURL.path
+        for more in [[], ["--at", "2026-11-25T20:15:00Z"]] {
+            let url = try await BuiltBelfry.run(["restore", place, "--database", store] + more)
+            #expect(url.code == 64, "\(url.output)")
+            #expect(url.complaint.contains("write --from \(place)"), "\(url.complaint)")
+            let path = try await BuiltBelfry.run(
+                ["restore", folder.path, "--database", store] + more)
+            #expect(path.code == 64, "\(path.output)")
+            #expect(path.complaint.contains("is a folder: name a copy in it"), "\(path.complaint)")
+            #expect(path.complaint.contains("write --from \(place)"), "\(path.complaint)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: store))
+    }
+
     @Test func `a relay does not create a missing store by itself`()
         async throws
     {

@@ -51,6 +51,7 @@ struct RestoreCommand: AsyncParsableCommand {
         guard (copy == nil) != (from == nil) else {
             throw ValidationError("name a copy, or continuous backups with --from")
         }
+        if let copy { try Self.checkSingle(copy) }
         if copy != nil, at != nil {
             throw ValidationError("--at needs --from: a single copy has only one moment")
         }
@@ -61,6 +62,19 @@ struct RestoreCommand: AsyncParsableCommand {
     }
 
     private var isServer: Bool { NamedStore.isServer(database) }
+
+    /// Checks that `copy` is not a folder, and not the URL of continuous backups.
+    private static func checkSingle(_ copy: String) throws {
+        if let place = BackupPlace(copy) {
+            throw ValidationError(
+                "\(place) is a place of continuous backups, and not a copy: write --from \(place)")
+        }
+        guard FileManager.default.isFolder(copy) else { return }
+        let folder = URL(filePath: copy).standardizedFileURL.path
+        throw ValidationError(
+            "\(copy) is a folder: name a copy in it; or, if a relay ships to it, write "
+                + "--from file://\(folder)")
+    }
 
     /// Returns the moment to go back to.
     ///
