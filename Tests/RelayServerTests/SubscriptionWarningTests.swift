@@ -97,6 +97,21 @@ import Testing
         }
     }
 
+    @Test func `a field whose change is awaited and that no record had is told`() async throws {
+        try await Self.with(Self.todos) { relay in
+            let told = try await warnings(
+                relay, "priority > 2", more: #","changedKeys":["priorty","title"]"#)
+            #expect(
+                told == [
+                    [
+                        "unknownField",
+                        "changedKeys: no known record of type Todo had a field priorty",
+                        "did you mean priority?",
+                    ]
+                ])
+        }
+    }
+
     @Test func `an unseen name causes a warning with the likely one`() async throws {
         try await Self.with(Self.todos) { relay in
             var told = try await warnings(relay, "priorty > 2")
@@ -242,6 +257,28 @@ import Testing
             let silent = try await warnings(
                 relay, "priority > 3", more: #","firesWhen":"left""#)
             #expect(!silent.contains { $0.first == "noBeforeImage" })
+        }
+    }
+
+    @Test func `a container's only source says what will never come, before it posts anything`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let entered = #","firesWhen":"entered""#
+            _ = try await relay.admin(.put, Self.sources + "/cms", #"{"preset":"strapi"}"#)
+            let told = try await warnings(relay, "priority > 2", more: entered)
+            #expect(
+                told.map { $0.prefix(2) } == [
+                    [
+                        "noBeforeImage",
+                        "firesWhen \"entered\" does not fire: the source of the records sends "
+                            + "updates of type Todo without the record as it was before (strapi "
+                            + "never sends it)",
+                    ]
+                ])
+            // With two sources it is unknown which of them will post records of the type.
+            _ = try await relay.admin(.put, Self.sources + "/shop", #"{"preset":"supabase"}"#)
+            #expect(try await warnings(relay, "priority > 3", more: entered) == [])
         }
     }
 

@@ -36,7 +36,7 @@ struct SubscriptionWarnings {
             warnings = unknownType(type)
             if warnings.isEmpty {
                 let fields = knownFields(of: type)
-                warnings = unseen(predicate, in: type, fields) + unshown(subscription, type, fields)
+                warnings = unseen(predicate, in: type, fields) + unnamed(subscription, type, fields)
             }
         }
         // These are for every audience: saving checks against the declared schema, too.
@@ -109,14 +109,16 @@ struct SubscriptionWarnings {
         return fields(of: type)
     }
 
-    /// Returns warnings about fields that the push shows and no record had; they would stay empty.
-    private func unshown(
+    /// Returns warnings about fields that no record had, and whose change the subscription waits
+    /// for or whose value its push shows.
+    private func unnamed(
         _ subscription: Subscription, _ type: RecordType, _ fields: [String: RecordSchema.Field]
     ) -> [PredicateWarning] {
         guard !fields.isEmpty else { return [] }
         let names = fields.keys.sorted()
-        return subscription.shownFields.flatMap { place, shown in
-            Set(shown).sorted().filter { fields[$0] == nil }.map { name in
+        let places = [("changedKeys", subscription.changedKeys)] + subscription.shownFields
+        return places.flatMap { place, named in
+            Set(named).sorted().filter { fields[$0] == nil }.map { name in
                 PredicateWarning(
                     .unknownField,
                     "\(place): no known record of type \(type) had a field \(name)",
@@ -184,6 +186,11 @@ struct SubscriptionWarnings {
 
     // MARK: The record before
 
+    /// Returns the source whose mapping names the type, or the container's only source.
+    private func likelySource(of type: RecordType) -> ChangeSource? {
+        sources.first { $0.names(type) } ?? (sources.count == 1 ? sources.first : nil)
+    }
+
     /// Returns a warning if the subscription needs before images of updates, and none come.
     private func withoutBefore(
         _ subscription: Subscription, _ predicate: RecordPredicate, _ type: RecordType
@@ -195,8 +202,7 @@ struct SubscriptionWarnings {
         let updates = sample.types[type]?.fieldsBeforeUpdates ?? []
         let reason: String
         if updates.isEmpty {
-            guard let source = sources.first(where: { $0.names(type) }),
-                source.preset.neverHasBeforeImages
+            guard let source = likelySource(of: type), source.preset.neverHasBeforeImages
             else { return [] }
             let name =
                 audience == .operators ? "the source \(source.name)" : "the source of the records"
