@@ -22,10 +22,7 @@ struct FollowOptions: ParsableArguments {
     var make: Bool?
     @Option(
         parsing: .singleValue,
-        help:
-            "A table of the publication or outbox that is made, such as public.orders; may be "
-            + "repeated."
-    )
+        help: "A table of the publication or outbox to make, such as public.orders; repeatable.")
     var tables: [String] = []
     @Flag(
         inversion: .prefixedNo,
