@@ -237,7 +237,7 @@ class Proxied:
                                 and line["path"] == CHANGES], "the line of the request")
         assert posted[-1]["address"] == CLIENT, posted[-1]
         assert posted[-1]["who"] == "source", posted[-1]
-        # The administrative interface and the metrics are not reachable, in whatever way they are asked for.
+        # The administrative surface and the metrics are not reachable, in whatever way they are asked for.
         for path in ("/admin/1/overview", "/metrics", "/metrics/", "//metrics", "//metrics//"):
             status, _ = self.call("GET", path)
             assert status == 404, (path, status)

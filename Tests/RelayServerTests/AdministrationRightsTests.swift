@@ -8,7 +8,7 @@ import Testing
 
 @testable import RelayServer
 
-/// What the tokens of the administrative interface may do, and what the audit log records of it.
+/// What the tokens of the administrative surface may do, and what the audit log records of it.
 @Suite struct AdministrationRightsTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 

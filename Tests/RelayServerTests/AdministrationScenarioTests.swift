@@ -8,7 +8,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// The administrative interface.
+/// The administrative surface.
 @Suite struct AdministrationScenarioTests {
     private static let container = "containers/iCloud.com.example.Art/development"
 

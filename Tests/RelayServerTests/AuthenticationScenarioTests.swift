@@ -224,7 +224,7 @@ import Testing
         }
     }
 
-    @Test func `the administrative interface has its own token`() async throws {
+    @Test func `the administrative surface has its own token`() async throws {
         let bad = ["Authorization": "Bearer \(TestRelay.bearerKey)"]
         try await TestRelay.with { relay in
             let none = try await relay.call(.get, "/admin/1/containers")

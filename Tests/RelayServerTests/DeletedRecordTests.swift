@@ -6,7 +6,7 @@ import StorageSQL
 import StorageSQLite
 import Testing
 
-/// Tombstones of deleted records, and the tokens that are older than their removal.
+/// Marks of deleted records, and the tokens that are older than their removal.
 @Suite struct DeletedRecordTests {
     private static func days(_ count: Int64) -> Timestamp {
         TestRelay.now.advanced(by: .seconds(count * 86_400))
@@ -24,7 +24,7 @@ import Testing
         return try await relay.post("records/changes", body)
     }
 
-    @Test func `a token learns of deletions until the tombstone is removed, and then expires`()
+    @Test func `a token learns of deletions until the mark is removed, and then expires`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -55,13 +55,12 @@ import Testing
         }
     }
 
-    @Test func `a client that starts anew reaches the end despite removed tombstones`() async throws
-    {
+    @Test func `a client that starts anew reaches the end despite removed marks`() async throws {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1, 2, 3, 4])
             _ = try await relay.post("records/modify", Self.delete("a4"))
             #expect(try await relay.store.prune(Retention(), at: Self.days(91)).marks == 1)
-            // The removed tombstone has a higher position than all that is left, so each page's
+            // The removed mark has a higher position than all that is left, so each page's
             // token is older than it.
             var names: [String] = []
             var token: JSONValue?
@@ -81,7 +80,7 @@ import Testing
             let listed = try await Self.changes(
                 relay, since: zones.json.value(at: ["zones", "0", "syncToken"]))
             #expect(listed["records"] == [], "\(listed.text)")
-            // The next tombstone that is removed does expire the token.
+            // The next mark that is removed does expire the token.
             _ = try await relay.post("records/modify", Self.delete("a1"))
             #expect(try await relay.store.prune(Retention(), at: Self.days(182)).marks == 1)
             let expired = try await Self.changes(relay, since: token)
@@ -119,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `a deleted zone is known until its tombstone is removed, then tokens expire`()
+    @Test func `a deleted zone is known until its mark is removed, and then tokens expire`()
         async throws
     {
         try await TestRelay.with { relay in
@@ -161,7 +160,7 @@ import Testing
             #expect(try await relay.store.prune(Retention(), at: Self.days(89)).marks == 0)
             #expect(try await changes(before).text.contains(#""deleted":true"#))
 
-            // The tombstones of the record and of the zone are removed.
+            // The marks of the record and of the zone are removed.
             #expect(try await relay.store.prune(Retention(), at: Self.days(91)).marks == 2)
             #expect(try await zones() == count - 1)
             let expired = try await changes(before)
@@ -179,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `tombstones can be kept for ever`() async throws {
+    @Test func `marks of deleted records can be kept for ever`() async throws {
         try await TestRelay.with { relay in
             try await RecordScenarioTests.fill(relay, [1])
             _ = try await relay.post("records/modify", Self.delete("a1"))
@@ -189,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func `clients' tombstones are kept when other records' versions are forgotten`()
+    @Test func `marks of clients' records are kept when other records' versions are forgotten`()
         async throws
     {
         try await TestRelay.with { relay in

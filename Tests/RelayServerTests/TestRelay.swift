@@ -177,7 +177,7 @@ struct TestRelay: Sendable {
             headers: ["Content-Type": "text/plain"], body: body)
     }
 
-    /// Makes a call of the administrative interface.
+    /// Makes a call of the administrative surface.
     func admin(
         _ method: HTTPRequest.Method, _ path: String, _ body: String? = nil
     ) async throws -> Answer {

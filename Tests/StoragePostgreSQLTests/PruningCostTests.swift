@@ -260,7 +260,9 @@ struct PruningCostTests {
         await store.close()
     }
 
-    @Test func `tombstones that are removed together update their zones once`() async throws {
+    @Test func `marks of deleted records that are removed together update their zones once`()
+        async throws
+    {
         let test = try TestPlace()
         let store = try await test.storeWithContainer()
         let connection = try test.session().connectAgain(limits: PostgresSession.writingPlans)
@@ -314,7 +316,7 @@ struct PruningCostTests {
         var retention = Retention()
         retention.shadowAge = .seconds(1)
         retention.logAge = .seconds(1)
-        // Pruning tombstones and zones reads the table of records too.
+        // Pruning marks of deleted records and zones reads the table of records too.
         retention.deletedAge = nil
         let failure = await #expect(throws: StorageError.self) {
             _ = try await store.prune(retention, at: Sample.moment(1000), portion: 10)

@@ -272,7 +272,7 @@ import Testing
         }
     }
 
-    @Test func `the bytes of records are limited, including tombstones`() async throws {
+    @Test func `the bytes of records are limited, including marks of deleted ones`() async throws {
         try await Self.with([.userRecordBytes: 3000]) { store in
             let long = String(repeating: "x", count: 2000)
             #expect(try await !Self.write(store, .create, ["a"], text: long)[0].isRefusal)

@@ -81,7 +81,7 @@ import Testing
         }
         #expect(first.value == 1)
         #expect(first.cursor == Self.id("1", Self.zone("b")))
-        // The tombstone of the deleted record is a row too.
+        // The mark of the deleted record is a row too.
         scan.cursor = first.cursor
         let second = try await store.scanRecords(scan, into: 0) { count, _ in
             count += 1
