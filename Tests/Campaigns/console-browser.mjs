@@ -295,7 +295,7 @@ class Campaign {
     await this.tab.says("Fired.");
     await this.open("explain", { subscription: "cheap", user: "ann" });
     await this.tab.says("did not fire");
-    await this.tab.says("changes that it might watch");
+    await this.tab.says("changes that it could watch");
   }
 
   async rehearse() {

@@ -61,7 +61,7 @@ import Testing
         #expect(
             answer.value(at: ["sentence"])
                 == .string(
-                    "Would have fired 5 times in 7 changes that it might watch, from position 2 (T) "
+                    "Would have fired 5 times in 7 changes that it could watch, from position 2 (T) "
                         + "to 10 (T): 10 pushes to 2 devices."))
     }
 
@@ -98,7 +98,7 @@ import Testing
                 1, fired: 1, from: "8", to: "8", end: "log", hours: [],
                 adding: ["devices": 1, "pushes": 1]))
         let sentence = CommandOutput.shown(pages.answer["sentence"])
-        #expect(sentence.hasPrefix("Would have fired 1 time in 1 change that"), "\(sentence)")
+        #expect(sentence.hasPrefix("Would have fired once in 1 change that"), "\(sentence)")
         #expect(sentence.hasSuffix(": 1 push to 1 device."), "\(sentence)")
     }
 

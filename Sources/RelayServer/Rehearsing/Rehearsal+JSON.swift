@@ -99,7 +99,7 @@ extension RehearseService.Answer {
         let counts = tally.counts
         let seen = tally.lookedAt == 1 ? "1 change" : "\(tally.lookedAt) changes"
         var text =
-            "Would have fired \(Self.times(counts.fired)) in \(seen) that it might watch, "
+            "Would have fired \(Self.times(counts.fired)) in \(seen) that it could watch, "
             + "from position \(oldest.position) (\(oldest.appendedAt.iso8601Seconds)) to "
             + "\(newest.position) (\(newest.appendedAt.iso8601Seconds))"
         if counts.fired > 0 { text += ": " + pushText(counts.pushes) }

@@ -76,7 +76,7 @@ struct RehearseService: Sendable {
         var errors = 0
         /// An example of such a change.
         var errorExample: (change: PastChange, says: String)?
-        /// Examples of changes that did not fire because of a single comparison.
+        /// Examples of changes that did not fire because of one comparison.
         var near: [(change: PastChange, says: String)] = []
         /// The number of near misses, among `closeCount` changes that were examined.
         var nearCount = 0

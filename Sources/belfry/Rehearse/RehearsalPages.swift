@@ -159,15 +159,26 @@ struct RehearsalPages {
             Int(count).map { Counted.text($0, noun, noun == "push" ? "pushes" : nil) }
                 ?? "\(count) \(noun)s"
         }
+        func some(_ count: String) -> String { count == "0" ? "none" : count }
+        func times(_ count: String) -> String {
+            switch count {
+            case "0": "not once"
+            case "1": "once"
+            default: "\(count) times"
+            }
+        }
+        func edited(_ count: String) -> String {
+            count == "0" ? "none is" : counted(count, "change") + (count == "1" ? " is" : " are")
+        }
         let changes = counted(text("lookedAt", "changes"), "change")
         var sentence =
-            "Would have fired \(counted(text("fired"), "time")) in \(changes) that it might "
+            "Would have fired \(times(text("fired"))) in \(changes) that it could "
             + "watch, from position \(text("lookedAt", "from", "position")) "
             + "(\(text("lookedAt", "from", "at"))) to "
             + "\(text("lookedAt", "to", "position")) (\(text("lookedAt", "to", "at"))): "
             + "\(counted(text("pushes"), "push")) to \(counted(text("devices"), "device"))."
         if answer["kindness"] != nil {
-            sentence += " Of these \(text("kindness", "pushes")) would have gone."
+            sentence += " Of these, \(some(text("kindness", "pushes"))) would have been sent."
         }
         if answer["once"] != nil {
             sentence += " It fires once: by the change at \(text("once", "position"))."
@@ -175,8 +186,9 @@ struct RehearsalPages {
         if answer["change"] != nil {
             sentence +=
                 " As it is saved it would have fired "
-                + "\(counted(text("change", "firedBefore"), "time")): "
-                + "\(text("change", "added")) are added, \(text("change", "removed")) removed."
+                + "\(times(text("change", "firedBefore"))): "
+                + "\(edited(text("change", "added"))) added, "
+                + "\(edited(text("change", "removed"))) removed."
         }
         return sentence
     }

@@ -97,7 +97,7 @@ struct RehearsalText {
             "\(shown(try device.string("pushType"))), priority \(shown(device.value("priority")))"
         ]
         if let count = device.value("standsFor") {
-            lines[0] += ", for \(shown(count)) that are told together"
+            lines[0] += ", standing for \(shown(count)) deliveries in all"
         }
         if let payload = device.value("payload") { lines.append(payload.text) }
         let pruned = try device.strings("pruned") ?? []
@@ -125,8 +125,8 @@ struct RehearsalText {
         let among = shown(near.value("among"))
         let sentence =
             among == "1"
-            ? "The last change that did not fire it missed by a single comparison:"
-            : "Of the last \(among) changes that did not fire it, \(count) missed by a single "
+            ? "The last change that did not fire it missed by one comparison:"
+            : "Of the last \(among) changes that did not fire it, \(count) missed by one "
                 + "comparison:"
         return ["\(sentence)\n" + lines.joined(separator: "\n")]
     }
