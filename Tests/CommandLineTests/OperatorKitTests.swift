@@ -158,7 +158,7 @@ import Testing
             remark == """
                 The log ends at 1; 0 entries are not settled.
                 1 change of the log was set aside, and fires nothing.
-                The accounts of deliveries differ by 2 deliveries (belfry check).
+                The delivery accounts differ by 2 deliveries (belfry check).
                 1 row of the store cannot be read (belfry check).
                 """)
         #expect(

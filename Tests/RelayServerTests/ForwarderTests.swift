@@ -230,8 +230,7 @@ import Testing
     }
 
     @Test(arguments: ["http", "admin"])
-    func `the reason why a shard is unavailable is only told to operators`(listener: String) throws
-    {
+    func `why a shard cannot be reached is told only to operators`(listener: String) throws {
         let directory = Self.directory()
         directory.note([
             ShardSight(

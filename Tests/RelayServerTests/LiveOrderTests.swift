@@ -137,63 +137,64 @@ import Testing
         }
     }
 
+    private static let refused: [(JSONObject, String)] = [
+        (["orderBy": "rank"], "orderBy: must be \"key\", \"value\", \"priority\" or"),
+        (["orderBy": 5], "orderBy: must be \"key\", \"value\", \"priority\" or"),
+        (["orderBy": ["child": ""]], "orderBy.child: a child path must be"),
+        (["orderBy": ["child": "$key"]], "orderBy.child: $key is not a child"),
+        (
+            ["orderBy": "key", "sortBy": [["fieldName": "rank"]]],
+            "sortBy: cannot be given together with orderBy"
+        ),
+        (["rules": "wilddog"], "rules: is allowed only with orderBy"),
+        (["orderBy": "key", "rules": "parse"], "rules: \"parse\" is unknown"),
+        (
+            ["orderBy": "key", "start": ["value": 5]],
+            "start: a bound of an ordering by key must be a single text"
+        ),
+        (["orderBy": "value", "start": [:]], "start.value: is required"),
+        (
+            ["orderBy": "value", "end": ["value": ["$map": [:]]]],
+            "end: a bound must be a text, a number, a boolean or null"
+        ),
+        (
+            [
+                "orderBy": "value", "rules": "wilddog", "start": ["value": 5],
+                "end": ["value": "a"],
+            ], "end: the two bounds must be of the same kind"
+        ),
+        (
+            ["orderBy": "value", "rules": "wilddog", "start": ["value": true]],
+            "start: a boolean cannot bound a range"
+        ),
+        (
+            [
+                "orderBy": "value", "rules": "wilddog", "start": ["value": false],
+                "end": ["value": true],
+            ], "start: a boolean cannot bound a range"
+        ),
+        (
+            [
+                "sortBy": [["fieldName": "modificationDate"]],
+                "start": ["value": 1_700_000_000_000],
+            ], "start.value: a date and a number cannot be compared"
+        ),
+        (["kind": "changes", "orderBy": "key"], "orderBy: is allowed only for a result"),
+        (
+            ["once": true, "initial": "none"],
+            "once: a result with \"once\" ends after its initial records"
+        ),
+        (
+            ["query": ["recordType": "Room"]],
+            "recordType: does not match the recordType in the query"
+        ),
+    ]
+
     @Test func `an invalid order is refused with its place`() async throws {
         try await RunningRelay.with { relay in
             try await Live.keep(relay)
             let page = try await Live.open(relay)
-            let refused: [(JSONObject, String)] = [
-                (["orderBy": "rank"], "orderBy: must be \"key\", \"value\", \"priority\" or"),
-                (["orderBy": 5], "orderBy: must be \"key\", \"value\", \"priority\" or"),
-                (["orderBy": ["child": ""]], "orderBy.child: a child path must be"),
-                (["orderBy": ["child": "$key"]], "orderBy.child: $key is not a child"),
-                (
-                    ["orderBy": "key", "sortBy": [["fieldName": "rank"]]],
-                    "sortBy: cannot be given together with orderBy"
-                ),
-                (["rules": "wilddog"], "rules: is allowed only with orderBy"),
-                (["orderBy": "key", "rules": "parse"], "rules: \"parse\" is unknown"),
-                (
-                    ["orderBy": "key", "start": ["value": 5]],
-                    "start: a bound of an ordering by key must be a single text"
-                ),
-                (["orderBy": "value", "start": [:]], "start.value: is required"),
-                (
-                    ["orderBy": "value", "end": ["value": ["$map": [:]]]],
-                    "end: a bound must be a text, a number, a boolean or null"
-                ),
-                (
-                    [
-                        "orderBy": "value", "rules": "wilddog", "start": ["value": 5],
-                        "end": ["value": "a"],
-                    ], "end: the two bounds must be of the same kind"
-                ),
-                (
-                    ["orderBy": "value", "rules": "wilddog", "start": ["value": true]],
-                    "start: a boolean cannot bound a range"
-                ),
-                (
-                    [
-                        "orderBy": "value", "rules": "wilddog", "start": ["value": false],
-                        "end": ["value": true],
-                    ], "start: a boolean cannot bound a range"
-                ),
-                (
-                    [
-                        "sortBy": [["fieldName": "modificationDate"]],
-                        "start": ["value": 1_700_000_000_000],
-                    ], "start.value: a date and a number cannot be compared"
-                ),
-                (["kind": "changes", "orderBy": "key"], "orderBy: is allowed only for a result"),
-                (
-                    ["once": true, "initial": "none"],
-                    "once: a result with \"once\" ends after its initial records"
-                ),
-                (
-                    ["query": ["recordType": "Room"]],
-                    "recordType: does not match the recordType in the query"
-                ),
-            ]
-            for (members, reason) in refused {
+            for (members, reason) in Self.refused {
                 try await page.send(Self.set(members))
                 let state = await page.frame("state")
                 #expect(state?["state"] == "error")

@@ -113,7 +113,7 @@ struct OverviewCommand: AsyncParsableCommand {
         var lines: [String] = []
         if case .integer(let difference)? = object["difference"], difference != 0 {
             let deliveries = Counted.text(difference, "delivery", "deliveries")
-            lines.append("The accounts of deliveries differ by \(deliveries) (belfry check).")
+            lines.append("The delivery accounts differ by \(deliveries) (belfry check).")
         }
         if case .integer(let count)? = object["unreadableRows"], count > 0 {
             let rows = Counted.text(count, "row of the store", "rows of the store")
@@ -122,11 +122,12 @@ struct OverviewCommand: AsyncParsableCommand {
         return lines
     }
 
-    /// Returns that a shard cannot be asked; `nil` for a shard with an owner.
+    /// Returns that a shard cannot be reached; `nil` for a shard with an owner.
     private static func line(ofShard shard: JSONValue) -> String? {
         guard let reason = shard.member(["reason"]) else { return nil }
         let name = CommandOutput.shown(shard.member(["shard"]))
-        return "The shard \(name) cannot be asked: \(CommandOutput.shown(reason)) (belfry shards)."
+        let why = CommandOutput.shown(reason)
+        return "The shard \(name) cannot be reached: \(why) (belfry shards)."
     }
 
     /// Returns the status of continuous backup, in one line.

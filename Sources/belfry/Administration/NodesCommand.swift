@@ -45,12 +45,12 @@ struct NodesCommand: AsyncParsableCommand {
         do {
             places = try shards.map { try place.beside(schema: $0) }
         } catch let error as StorageError {
-            throw CommandFailure.storage("the shards cannot be asked", error)
+            throw CommandFailure.storage("the shards cannot be read", error)
         }
         guard places.count > 1 else { return try showOne(places.first ?? place) }
-        let (text, isAsked) = show(places)
+        let (text, isRead) = show(places)
         print(text)
-        guard isAsked else { throw ExitCode(CommandFailure.Kind.unavailable.rawValue) }
+        guard isRead else { throw ExitCode(CommandFailure.Kind.unavailable.rawValue) }
     }
 
     /// Shows the relays of the only store.
@@ -60,15 +60,15 @@ struct NodesCommand: AsyncParsableCommand {
             let answer = JSONValue.object(["nodes": .array(nodes.json(shard: nil))])
             print(json ? answer.text : nodes.lines.joined(separator: "\n"))
         } catch let error as StorageError {
-            throw CommandFailure.storage("\(place) cannot be asked", error)
+            throw CommandFailure.storage("\(place) cannot be read", error)
         }
     }
 
-    /// Returns the relays of each shard, and whether any shard could be asked.
+    /// Returns the relays of each shard, and whether any shard could be read.
     ///
     /// An unreadable shard does not hide the others.
-    private func show(_ places: [PostgresPlace]) -> (text: String, isAsked: Bool) {
-        var isAsked = false
+    private func show(_ places: [PostgresPlace]) -> (text: String, isRead: Bool) {
+        var isRead = false
         var (nodes, shards, lines): ([JSONValue], [JSONValue], [String]) = ([], [], [])
         for place in places {
             var shard: JSONObject = ["shard": .string(place.schema)]
@@ -76,7 +76,7 @@ struct NodesCommand: AsyncParsableCommand {
             do {
                 let found = ShardNodes(try RelayStore.nodes(place))
                 let spread = NamedSpread(of: place)
-                isAsked = true
+                isRead = true
                 nodes += found.json(shard: place.schema)
                 lines += (found.lines + spread.remarks).map { "  \($0)" }
                 shard["shouldOwn"] = spread.machine.map { .string($0) } ?? .null
@@ -88,7 +88,7 @@ struct NodesCommand: AsyncParsableCommand {
             shards.append(.object(shard))
         }
         let answer = JSONValue.object(["nodes": .array(nodes), "shards": .array(shards)])
-        return (json ? answer.text : lines.joined(separator: "\n"), isAsked)
+        return (json ? answer.text : lines.joined(separator: "\n"), isRead)
     }
 }
 
