@@ -161,7 +161,7 @@ import Testing
             #expect(
                 error?.reason
                     == "an object must be a reference {recordName}, a typed value {value, type}, "
-                    + "a place {latitude, longitude}, or a dictionary as {$map: {…}}")
+                    + "a location {latitude, longitude}, or a dictionary as {$map: {…}}")
         }
     }
 

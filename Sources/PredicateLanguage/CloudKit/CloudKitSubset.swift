@@ -206,11 +206,11 @@ enum CloudKitSubset {
         case .null, .uuid, .objectID, .map:
             throw refusal(
                 "\(value.kind) cannot be compared", at: span, found: value.kind,
-                expected: "text, number, date, data, reference, place, or a list of these")
+                expected: "text, number, date, data, reference, location, or a list of these")
         }
     }
 
-    /// Checks for `distanceToLocation:fromLocation:(field, place) < radius`.
+    /// Checks for `distanceToLocation:fromLocation:(field, location) < radius`.
     ///
     /// The two locations may be exchanged, and so may the two sides.
     private static func checkDistance(_ comparison: Comparison) throws(PredicateError) {
@@ -224,9 +224,9 @@ enum CloudKitSubset {
         else {
             throw refusal(
                 "a distance must be compared as "
-                    + "distanceToLocation:fromLocation:(field, place) < radius",
+                    + "distanceToLocation:fromLocation:(field, location) < radius",
                 at: comparison.span,
-                expected: "distanceToLocation:fromLocation:(field, place) < radius")
+                expected: "distanceToLocation:fromLocation:(field, location) < radius")
         }
         switch (comparison.comparator, isLeft) {
         case (.less, true), (.lessOrEqual, true), (.greater, false), (.greaterOrEqual, false):

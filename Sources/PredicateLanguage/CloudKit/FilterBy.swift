@@ -175,7 +175,7 @@ enum CloudKitFilter {
         case (.scalar, .list): wanted = "a single value, not a list"
         case (.scalar, _): return
         case (.text, _): wanted = "a text (STRING)"
-        case (.location, _): wanted = "a place (LOCATION)"
+        case (.location, _): wanted = "a location (LOCATION)"
         case (.list, _): wanted = "a list (a type that ends in _LIST)"
         case (.ordered, _): wanted = "a number, date or text (INT64, DOUBLE, TIMESTAMP, STRING)"
         }

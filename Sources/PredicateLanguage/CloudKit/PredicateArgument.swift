@@ -73,7 +73,7 @@ private enum PredicateArgument {
             throw JSONContractError(
                 path: path,
                 reason: "an object must be a reference {recordName}, a typed value {value, type}, "
-                    + "a place {latitude, longitude}, or a dictionary as {$map: {…}}")
+                    + "a location {latitude, longitude}, or a dictionary as {$map: {…}}")
         default: return
         }
     }

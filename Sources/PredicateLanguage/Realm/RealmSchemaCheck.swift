@@ -177,7 +177,7 @@ struct RealmSchemaCheck {
         switch side.element {
         case .location, .map, .list, .mixed: return
         case .integer where side.isList, .double where side.isList: return
-        default: throw failure("GEOWITHIN needs a place, found \(side.element.word)", at: span)
+        default: throw failure("GEOWITHIN needs a location, found \(side.element.word)", at: span)
         }
     }
 

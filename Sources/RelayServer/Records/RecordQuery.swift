@@ -251,7 +251,7 @@ struct RecordSortKey: Sendable {
             let location = Location(latitude: latitude, longitude: longitude)
         else {
             throw reader.failure(
-                "relativeLocation", "a place {latitude, longitude} is expected")
+                "relativeLocation", "a location {latitude, longitude} is expected")
         }
         relativeLocation = location
     }

@@ -129,7 +129,7 @@ extension FieldArgument.Kind {
         case .boolean: "true or false"
         case .timestamp: "a moment, such as 2026-11-23T12:00:00Z, or in milliseconds since 1970"
         case .reference: "the name of a record"
-        case .location: "a place, as latitude,longitude"
+        case .location: "a location, as latitude,longitude"
         case .bytes: "Base64"
         case .json: "a value in JSON"
         }
