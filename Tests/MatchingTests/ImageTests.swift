@@ -47,7 +47,7 @@ import Testing
         #expect(throws: ImageDamage("the index is of another version")) {
             _ = try SubscriptionIndex(image: other)
         }
-        #expect(throws: ImageDamage("there is more behind the index")) {
+        #expect(throws: ImageDamage("there are bytes after the index")) {
             _ = try SubscriptionIndex(image: image + [0])
         }
     }

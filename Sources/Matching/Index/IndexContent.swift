@@ -236,6 +236,6 @@ extension IndexContent {
         for _ in 0..<(try image.count(0...64)) {
             try core(of: try image.word()).load(&image)
         }
-        guard image.isAtEnd else { throw ImageDamage("there is more behind the index") }
+        guard image.isAtEnd else { throw ImageDamage("there are bytes after the index") }
     }
 }

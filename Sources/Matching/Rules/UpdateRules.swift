@@ -194,7 +194,7 @@ extension UpdateRules {
             let serial = try image.word(UInt64.self)
             rules[serial] = try JSONDecoder().decode(Rule.self, from: Data(try image.run()))
         }
-        guard image.isAtEnd else { throw ImageDamage("there is more behind the rules") }
+        guard image.isAtEnd else { throw ImageDamage("there are bytes after the rules") }
     }
 }
 
