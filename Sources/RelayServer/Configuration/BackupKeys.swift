@@ -39,9 +39,9 @@ extension ConfigurationKeys {
             "How many copies are kept, each with the log since then."),
         ConfigurationKey(
             "backup.spoolMegabytes", number: \.backup.spool.bytes, 64...1_048_576, unit: .mebibyte,
-            "How much may wait beside the store while the destination cannot be reached; beyond "
-                + "that, the relay makes a new copy of the whole file once the destination is "
-                + "back."),
+            "How much may wait beside the store while the place of backups does not answer; "
+                + "beyond that, the relay makes a new copy of the whole file once the place "
+                + "answers."),
         ConfigurationKey(
             "backup.timeoutSeconds", time: \.backup.bucket.timeout, in: .seconds(1), 1...3600,
             "How long one request to an S3-like store may take."),
