@@ -221,8 +221,9 @@ import Testing
             let reply = try await Self.ask(["subscriptionID": "q"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last 3 changes that it could watch, 1 fired it, and 1 missed by "
-                    + "one comparison.",
+                    == .string(
+                        "Of the last 3 changes that it could watch, 1 fired it, and 1 missed by "
+                            + "one comparison."),
                 "\(reply.text)")
             #expect(reply["explanations", "0", "missedBy"] == 1)
             #expect(reply["explanations", "1", "verdict"] == "fired")

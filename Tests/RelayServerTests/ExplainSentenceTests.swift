@@ -35,8 +35,9 @@ import Testing
                 ["position": .string(last)], relay, in: "private")
             #expect(
                 other["sentence"]
-                    == "The change was in the public database, and alice had no subscription in "
-                    + "the private one when it came.",
+                    == .string(
+                        "The change was in the public database, and alice had no subscription in "
+                            + "the private one when it came."),
                 "\(other.text)")
         }
     }
@@ -91,8 +92,9 @@ import Testing
             let reply = try await Scenario.ask(["subscriptionID": "q"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last change that it could watch, 1 fired it, and 0 missed by one "
-                    + "comparison.",
+                    == .string(
+                        "Of the last change that it could watch, 1 fired it, and 0 missed by one "
+                            + "comparison."),
                 "\(reply.text)")
             #expect(reply["explanations", "0", "position"] == .string(fired))
         }
@@ -113,8 +115,9 @@ import Testing
             let reply = try await Scenario.ask(["subscriptionID": "never"], relay)
             #expect(
                 reply["sentence"]
-                    == "Of the last change that it could watch, 0 fired it, and 0 missed by one "
-                    + "comparison.",
+                    == .string(
+                        "Of the last change that it could watch, 0 fired it, and 0 missed by one "
+                            + "comparison."),
                 "\(reply.text)")
             #expect(reply["others"] == 1)
         }
