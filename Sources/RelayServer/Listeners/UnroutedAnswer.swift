@@ -8,13 +8,14 @@ struct UnroutedAnswer: Sendable {
     let headers: [(String, String)]
     let body: [UInt8]
 
-    /// Creates an answer with `reason`, and with the time of a retry unless the status is 400.
+    /// Creates an answer with `reason`, and with the time of a retry where one may help: not after
+    /// 400 or 431, which the same request would get again.
     init(status: Int, reason: String, uuid: String) {
         self.init(
             status: status,
             APIError(
                 status < 500 ? .badRequest : .tryAgainLater, reason,
-                retryAfter: status == 400 ? nil : 1, httpStatus: status), uuid: uuid)
+                retryAfter: [400, 431].contains(status) ? nil : 1, httpStatus: status), uuid: uuid)
     }
 
     /// Creates an answer with `reason`, and with the time of a retry if `code` says that one may
