@@ -456,7 +456,8 @@ import Testing
         let wanted = [
             "Belfry is running. Container iCloud.com.example.Art (development) has two users:",
             "1. Save a subscription of alice", "2. Post a change that alice made on her phone",
-            "Artwork/artwork-1: fired 1 of 1: new-artworks; 1 device got none, it made the change",
+            "Artwork/artwork-1: fired 1 of 1: new-artworks; 1 device got no push, because it made "
+                + "the change",
             "The gateway got a push for alices-tablet:",
             "==> As expected: alices-tablet was pushed once, and no other device was.",
         ]

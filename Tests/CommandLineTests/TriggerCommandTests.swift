@@ -118,7 +118,8 @@ import Testing
         let fired = try await output.line { $0.hasPrefix("Artwork/a1:") }
         #expect(
             fired
-                == "Artwork/a1: fired 1 of 1: new-artworks; 1 device got none, it made the change")
+                == "Artwork/a1: fired 1 of 1: new-artworks; 1 device got no push, because it made "
+                + "the change")
         _ = try await output.line { $0.hasPrefix("The gateway got a push") }
         let position = try #require(first.output.firstMatch(of: /[0-9]+/)).0
         for (user, told) in [

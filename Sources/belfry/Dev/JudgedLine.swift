@@ -56,8 +56,8 @@ struct JudgedLine {
         let devices = Set(judged.leftOut.map(\.deviceID)).count
         switch devices {
         case 0: return ""
-        case 1: return "; 1 device got none, it made the change"
-        default: return "; \(devices) devices got none, they made the change"
+        case 1: return "; 1 device got no push, because it made the change"
+        default: return "; \(devices) devices got no push, because they made the change"
         }
     }
 

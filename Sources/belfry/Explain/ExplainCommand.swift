@@ -42,7 +42,7 @@ struct ExplainCommand: AsyncParsableCommand {
                 || webhookID != nil
         else {
             throw ValidationError(
-                "say what is to be explained: --change, --record, --webhook-id, --delivery or "
+                "name what to explain: --change, --record, --webhook-id, --delivery or "
                     + "--subscription")
         }
         if record != nil, Self.parts(of: record) == nil {

@@ -68,7 +68,7 @@ struct RehearseCommand: AsyncParsableCommand {
         }
         guard draft != nil || recordType != nil || subscription != nil else {
             throw ValidationError(
-                "say what is to be rehearsed: --record-type and a condition, --draft or "
+                "name what to rehearse: --record-type and a condition, --draft or "
                     + "--subscription")
         }
         if let changes, !(1...Self.mostChanges).contains(changes) {
