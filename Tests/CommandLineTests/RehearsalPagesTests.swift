@@ -102,6 +102,29 @@ import Testing
         #expect(sentence.hasSuffix(": 1 push to 1 device."), "\(sentence)")
     }
 
+    @Test func `several pages are summed up in the words of one`() {
+        var pages = RehearsalPages()
+        for (number, before) in [("9", "9"), ("8", nil)] as [(String, String?)] {
+            let fired: Int64 = before == nil ? 1 : 0
+            let change: JSONObject = [
+                "added": .integer(fired), "removed": 0, "firedBefore": .integer(fired),
+            ]
+            pages.add(
+                Self.page(
+                    1, fired: fired, from: number, to: number,
+                    end: before == nil ? "log" : "changes", before: before, hours: [],
+                    adding: [
+                        "kindness": ["pushes": 0, "together": 0, "waiting": 1],
+                        "change": .object(change),
+                    ]))
+        }
+        let sentence = CommandOutput.shown(pages.answer["sentence"])
+        #expect(
+            sentence.hasSuffix(
+                " Of these, none would have been sent. As it is saved it would have fired once: "
+                    + "1 change is added, none is removed."), "\(sentence)")
+    }
+
     @Test func `a page that makes no progress ends the paging`() {
         let cut = Self.page(0, fired: 0, from: "8", to: "8", end: "time", before: "8", hours: [])
         var pages = RehearsalPages()

@@ -100,7 +100,7 @@ import Testing
 
     private func expectRefusals(_ home: URL, _ draft: URL) async throws {
         for (arguments, complaint) in [
-            ([], "say what is to be rehearsed"),
+            ([], "name what to rehearse"),
             (["--draft", draft.path, "--record-type", "Todo"], "--draft has its own"),
             (["priority > 1"], "--record-type is needed: the type of the records"),
             (["--draft", "/nowhere"], "there is no file /nowhere"),

@@ -159,7 +159,7 @@ struct RehearsalPages {
             Int(count).map { Counted.text($0, noun, noun == "push" ? "pushes" : nil) }
                 ?? "\(count) \(noun)s"
         }
-        func some(_ count: String) -> String { count == "0" ? "none" : count }
+        func orNone(_ count: String) -> String { count == "0" ? "none" : count }
         func times(_ count: String) -> String {
             switch count {
             case "0": "not once"
@@ -178,7 +178,7 @@ struct RehearsalPages {
             + "\(text("lookedAt", "to", "position")) (\(text("lookedAt", "to", "at"))): "
             + "\(counted(text("pushes"), "push")) to \(counted(text("devices"), "device"))."
         if answer["kindness"] != nil {
-            sentence += " Of these, \(some(text("kindness", "pushes"))) would have been sent."
+            sentence += " Of these, \(orNone(text("kindness", "pushes"))) would have been sent."
         }
         if answer["once"] != nil {
             sentence += " It fires once: by the change at \(text("once", "position"))."
