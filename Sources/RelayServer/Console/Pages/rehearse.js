@@ -253,7 +253,7 @@ function result(found, values, context) {
   section("Examples", examples.length ? examples.map((example) => h("article", { class: "stack" }, h("p", { class: "row" }, h("span", { class: "dim" }, when(example.at)), happened(example.operation), h("b", null, said(example.recordType), " ", said(example.recordName)),
     "change ", code(example.position)), h("ul", { class: "tree" }, example.devices.map((device) => h("li", null, h("b", null, said(device.deviceID)), " ", device.leftOut ? h("span", { class: "dim" }, said(device.leftOut, 200))
     : [h("span", null, alertOf(device.payload)), folded("the push", () => [facts(["Type", device.pushType], ["Priority", device.priority], ["Topic", code(device.topic)], device.standsFor && ["Stands for", `${count(device.standsFor)} deliveries of a digest`], device.pruned && ["Left out to fit the size limit", device.pruned.join(", ")]), json(device.payload, "payload")])]))))) : h("p", { class: "dim" }, "None of them would have fired it.")),
-  nearMisses?.examples.length > 0 && section("Nearly", h("p", { class: "dim" }, `Of the last ${count(nearMisses.among)} that did not fire it, ${count(nearMisses.count)} missed by one comparison.`),
+  nearMisses?.examples.length > 0 && section("Nearly", h("p", { class: "dim" }, `Of the last ${counted(nearMisses.among, "change")} that did not fire it, ${count(nearMisses.count)} missed by one comparison.`),
     changesTable("Near misses", nearMisses.examples, values, context, "warn"))];
 }
 
