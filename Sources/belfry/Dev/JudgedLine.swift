@@ -28,6 +28,8 @@ struct JudgedLine {
         switch judged.verdict {
         case .stale: "\(name): fired nothing; a newer version of it was applied before"
         case .setAside(let reason): "\(name): set aside; \(reason)"
+        case .judged where change.forgetsType:
+            "\(change.recordType): its records are no longer kept"
         case .judged where change.isSnapshot: "\(name): fired nothing; it is a row of a snapshot"
         case .judged: "\(name): \(count)\(firedNames)\(leftOut)\(nearest)"
         }
