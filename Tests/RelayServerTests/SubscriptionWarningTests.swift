@@ -34,6 +34,11 @@ import Testing
             + #""after":{"title":"Tea","priority":3,"done":true}}"#,
     ]
 
+    /// An update that has the whole record as it was before.
+    private static let wholeUpdate =
+        #"{"operation":"update","recordType":"Todo","recordName":"t-1","#
+        + #""before":{"priority":3},"after":{"title":"Tea","priority":1,"done":true}}"#
+
     /// Returns the warnings about a saved condition: their kinds, reasons and hints.
     private func warnings(
         _ relay: TestRelay, _ condition: String, on type: String = "Todo",
@@ -98,7 +103,7 @@ import Testing
     }
 
     @Test func `a field whose change is awaited and that no record had is told`() async throws {
-        try await Self.with(Self.todos) { relay in
+        try await Self.with(Self.todos + [Self.wholeUpdate]) { relay in
             let told = try await warnings(
                 relay, "priority > 2", more: #","changedKeys":["priorty","title"]"#)
             #expect(
@@ -109,6 +114,30 @@ import Testing
                         "did you mean priority?",
                     ]
                 ])
+        }
+    }
+
+    @Test func `updates that do not show whether they changed a field are told`() async throws {
+        let changed = #","changedKeys":["title"]"#
+        try await Self.with(Self.todos) { relay in
+            let told = try await warnings(relay, "priority > 2", more: changed)
+            #expect(
+                told.map { $0.prefix(2) } == [
+                    [
+                        "noBeforeImage",
+                        "changedKeys lets no update fire: the last update of type Todo came "
+                            + "without the record as it was before, and without a list of the "
+                            + "fields that changed",
+                    ]
+                ])
+        }
+        let listed =
+            #"{"operation":"update","recordType":"Todo","recordName":"t-1","#
+            + #""after":{"title":"Tea","priority":1,"done":true},"changedKeys":["priority"]}"#
+        for update in [Self.wholeUpdate, listed] {
+            try await Self.with(Self.todos + [update]) { relay in
+                #expect(try await warnings(relay, "priority > 2", more: changed) == [])
+            }
         }
     }
 
@@ -234,10 +263,7 @@ import Testing
                     == "firesWhen \"entered\" does not fire: the last update of type Todo came "
                     + "without the record as it was before")
         }
-        let whole =
-            #"{"operation":"update","recordType":"Todo","recordName":"t-1","#
-            + #""before":{"priority":3},"after":{"title":"Tea","priority":1,"done":true}}"#
-        try await Self.with(Self.todos + [whole]) { relay in
+        try await Self.with(Self.todos + [Self.wholeUpdate]) { relay in
             let told = try await warnings(
                 relay, "priority > 2", more: #","firesWhen":"entered""#)
             #expect(told == [])

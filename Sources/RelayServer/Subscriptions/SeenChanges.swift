@@ -17,6 +17,8 @@ package final class SeenChanges: Sendable {
         var isWhole = false
         /// The fields of the record before, as each update showed them; `nil` means all fields.
         var fieldsBeforeUpdates: [Set<String>?] = []
+        /// The fields of which each update shows whether it changed them; `nil` means all fields.
+        var fieldsCompared: [Set<String>?] = []
     }
 
     /// The audience of a sample.
@@ -88,10 +90,10 @@ extension SeenChanges.OfType {
         let images = changes.flatMap { [$0.after, $0.before].compactMap { $0 } }
         fields = RecordSchema(inferredFrom: images.map(\.fields)).fields
         isWhole = images.contains { $0.completeness == .full }
-        fieldsBeforeUpdates = changes.filter { $0.operation == .update }.map { change in
-            guard let before = change.before else { return [] }
-            return before.completeness == .full ? nil : Set(before.fields.keys)
-        }
+        let updates = changes.filter { $0.operation == .update }
+        fieldsBeforeUpdates = updates.map(\.fieldsBefore)
+        // A source's own list of changed fields says of every field whether it was changed.
+        fieldsCompared = updates.map { $0.changedKeys == nil ? $0.fieldsBefore : nil }
     }
 }
 
@@ -116,6 +118,13 @@ extension SeenChanges.Sample {
 }
 
 private extension RecordChange {
+    /// The fields of the record before the change, as the change shows them; `nil` means all
+    /// fields.
+    var fieldsBefore: Set<String>? {
+        guard let before else { return [] }
+        return before.completeness == .full ? nil : Set(before.fields.keys)
+    }
+
     /// Whether everybody may read the record, and could before the change.
     var isEverybodys: Bool { database == .public && readers == nil && readersBefore == nil }
 }

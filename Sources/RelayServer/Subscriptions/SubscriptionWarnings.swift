@@ -43,6 +43,7 @@ struct SubscriptionWarnings {
         let written = schema.recordTypes[type].flatMap { $0.isInferred ? nil : RecordSchema($0) }
         warnings += predicate.ownWarnings(by: written, in: query.form ?? .predicate)
         warnings += withoutBefore(subscription, predicate, type)
+        warnings += withoutComparison(subscription, type)
         return Array(warnings.prefix(Self.most))
     }
 
@@ -212,20 +213,42 @@ struct SubscriptionWarnings {
         } else {
             guard updates.allSatisfy({ $0.map { !needed.isSubset(of: $0) || $0.isEmpty } ?? false })
             else { return [] }
-            reason =
-                (updates.count == 1
-                    ? "the last update of type \(type) came"
-                    : "the last \(updates.count) updates of type \(type) all came")
-                + " without the record as it was before"
+            reason = Self.cameWithoutBefore(updates.count, type)
         }
-        return [
-            PredicateWarning(
-                .noBeforeImage,
-                "firesWhen \"\(subscription.firesWhen.rawValue)\" does not fire: \(reason)",
-                hint:
-                    "let the relay keep the records of the type (belfry schema keep \(type)), or "
-                    + "let the source send the row before the change too")
-        ]
+        let word = subscription.firesWhen.rawValue
+        return [Self.noBefore("firesWhen \"\(word)\" does not fire: \(reason)", type)]
+    }
+
+    /// Returns a warning if no update showed whether it changed one of `changedKeys`.
+    private func withoutComparison(
+        _ subscription: Subscription, _ type: RecordType
+    ) -> [PredicateWarning] {
+        // The warning about firesWhen says as much.
+        guard subscription.firesOn.contains(.update), subscription.firesWhen == .matches,
+            !subscription.changedKeys.isEmpty, schema.recordTypes[type]?.isKept != true
+        else { return [] }
+        let updates = sample.types[type]?.fieldsCompared ?? []
+        guard !updates.isEmpty,
+            updates.allSatisfy({ $0?.isDisjoint(with: subscription.changedKeys) ?? false })
+        else { return [] }
+        let reason =
+            Self.cameWithoutBefore(updates.count, type)
+            + ", and without a list of the fields that changed"
+        return [Self.noBefore("changedKeys lets no update fire: \(reason)", type)]
+    }
+
+    private static func cameWithoutBefore(_ updates: Int, _ type: RecordType) -> String {
+        (updates == 1
+            ? "the last update of type \(type) came"
+            : "the last \(updates) updates of type \(type) all came")
+            + " without the record as it was before"
+    }
+
+    private static func noBefore(_ reason: String, _ type: RecordType) -> PredicateWarning {
+        PredicateWarning(
+            .noBeforeImage, reason,
+            hint: "let the relay keep the records of the type (belfry schema keep \(type)), or "
+                + "let the source send the row before the change too")
     }
 }
 
