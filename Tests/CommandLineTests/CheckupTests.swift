@@ -483,7 +483,7 @@ import Testing
         ] {
             checkup.backup = backup
             let next = checkup.diagnosis.findings.first { $0.check == "backup" }?.next
-            #expect(next?.hasPrefix("pg_basebackup") == true, "\(next ?? "nothing")")
+            #expect(next?.hasPrefix("use pg_basebackup ") == true, "\(next ?? "nothing")")
         }
     }
 

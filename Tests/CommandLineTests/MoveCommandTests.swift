@@ -156,7 +156,7 @@ struct MoveCommandTests {
             let ending = try await BuiltBelfry.run(
                 command + ["--database", file, "--schema", schema])
             #expect(ending.code == 64, "\(command): \(ending)")
-            #expect(ending.complaint.contains("--schema is of a database"), "\(command)")
+            #expect(ending.complaint.contains("--schema is for a database"), "\(command)")
         }
         #expect(!FileManager.default.fileExists(atPath: file))
     }
@@ -167,7 +167,7 @@ struct MoveCommandTests {
             #expect(ending.code != 0)
             return ending.complaint
         }
-        #expect(try await refused("--from", file).contains("either --to says where to"))
+        #expect(try await refused("--from", file).contains("give either --to or --take-back"))
         #expect(
             try await refused("--from", file, "--to", file + "2").contains("belfry backup"))
         #expect(try await refused("--from", file, "--to", url).contains("there is no store at"))
@@ -180,7 +180,7 @@ struct MoveCommandTests {
         #expect(misplaced.contains("--from-schema is for a database; \(file) is a file"))
         #expect(
             try await refused("--from", url, "--to", file, "--to-schema", schema)
-                .contains("--to-schema is of a database"))
+                .contains("--to-schema is for a database"))
         #expect(
             try await refused("--from", url, "--take-back", "--to-schema", schema)
                 .contains("--to-schema needs --to"))

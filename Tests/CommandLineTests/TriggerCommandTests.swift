@@ -30,7 +30,8 @@ import Testing
         ("title", "is not name=value"), ("=1", "is not name=value"),
         ("a:number=1", "\"number\" is not a type; allowed are string, int64"),
         ("a:int64=1.5", "a: \"1.5\" is not a whole number of 64 bits"),
-        ("a:location=91,0", "is not a place"), ("a:location=1,2,x", "is not a place"),
+        ("a:location=91,0", "is not a location"),
+        ("a:location=1,2,x", "is not a location"),
         ("a:boolean=yes", "is not true or false"),
         ("a:double=inf", "is not a number"), ("a:json={", "is not a value in JSON"),
         (

@@ -78,7 +78,7 @@ import Testing
         let words = refusal?.description ?? ""
         #expect(words.contains("segment \(gone.sequence) of the chain"), "\(words)")
         let offer = bases[0].reach.moment
-        #expect(words.contains("with --at \(offer.iso8601), and what was"), "\(words)")
+        #expect(words.contains("with --at \(offer.iso8601), but what was"), "\(words)")
         #expect(try await ShippingRig.restored(destination, asOf: offer).head == 0)
     }
 
@@ -200,7 +200,7 @@ import Testing
         let refusal = await #expect(throws: BackupRefusal.self) {
             try await ShippingRig.restored(destination)
         }
-        #expect(refusal?.description.contains("with --at \(offer.iso8601), and") == true)
+        #expect(refusal?.description.contains("with --at \(offer.iso8601), but") == true)
         let (head, outcome) = try await ShippingRig.restored(
             destination, asOf: try Self.shown(offer))
         #expect(head == UInt64(moments.count { $0 <= offer }) && outcome.mark.moment == offer)
@@ -356,7 +356,7 @@ import Testing
         let missing = try await BackupVerification(of: destination).problems
         #expect(missing.count == 3)
         #expect(missing[1].hasPrefix("segment \(sequence) of the chain "))
-        #expect(missing[1].contains("can be restored up to "))
+        #expect(missing[1].contains("can be restored only up to "))
         let empty = try await BackupVerification(of: MemoryDestination()).problems
         #expect(empty == ["there is no whole copy at memory:"])
     }

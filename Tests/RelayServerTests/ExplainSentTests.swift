@@ -81,7 +81,7 @@ import Testing
             let mixed = try await Self.ask("source=shop&webhookID=msg_m", relay).expect(200)
             let sentence = mixed["sentence"]?.string ?? ""
             #expect(
-                sentence.hasPrefix("What shop sent as \"msg_m\" was appended at position "),
+                sentence.hasPrefix("The webhook \"msg_m\" from shop was appended at position "),
                 "\(sentence)")
             #expect(
                 sentence.hasSuffix(" Another change of it could not be mapped and is parked."),

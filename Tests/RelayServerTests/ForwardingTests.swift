@@ -171,7 +171,7 @@ import Testing
         try await Self.with { near, far in
             far.own(Self.echo)
             near.follow(far)
-            let paths = (0..<20).map { $0.isMultiple(of: 3) ? "/healthz" : "/p\($0)" }
+            let paths = (0..<14).map { $0.isMultiple(of: 3) ? "/healthz" : "/p\($0)" }
             let connection = try await RawConnection.open(near.port)
             try await connection.send(paths.map(Self.get).joined() + Self.get("/last"))
             let answers = await connection.hear(until: "/last relay.example 0 0 127.0.0.1.")

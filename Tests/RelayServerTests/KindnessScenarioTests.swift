@@ -221,7 +221,8 @@ import Testing
             #expect(
                 leader?.value(at: ["payload", "belfry", "count"]) == 3, "\(leader?.text ?? "")")
             #expect(
-                leader?.value(at: ["sentence"])?.string?.hasSuffix(", for 3 in all.") == true,
+                leader?.value(at: ["sentence"])?.string?
+                    .hasSuffix(", which stands for 3 deliveries in all.") == true,
                 "\(leader?.text ?? "")")
             for account in try await relay.relay.store.accounts() {
                 #expect(account.difference == 0)

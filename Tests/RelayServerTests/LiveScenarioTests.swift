@@ -302,7 +302,7 @@ import Testing
             #expect(await stream.hear(until: #""a9""#).contains(#""items""#))
             let bad = try await relay.client.call(
                 "POST", Self.door("poll", of: relay), body: #"{"wait": 99}"#)
-            #expect(bad.status == 400 && bad.text.contains("wait: 0 to 25"))
+            #expect(bad.status == 400 && bad.text.contains("wait: must be 0 to 25"))
         }
     }
 

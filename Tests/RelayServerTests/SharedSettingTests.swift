@@ -49,7 +49,7 @@ import Testing
             (["a", "b"], "a", []),
             ([], "a", []),
             (["a", "b"], "c", ["its own"]),
-            (["a", "b", "a"], "a", ["a twice"]),
+            (["a", "b", "a"], "a", ["a is named more than once"]),
             (["a", "B", "pg_x", ""], "a", ["\"\" is", "\"B\" is", "\"pg_x\" is"]),
             ((0...64).map { "s\($0)" }, "s1", ["at most 64"]),
         ] as [([String], String, [String])])

@@ -66,10 +66,10 @@ import Testing
         ),
         (frame(0x82, utf8("{}")), "frames must be text, not binary"),
         (frame(0x83, utf8("{}")), "a frame breaks RFC 6455: its opcode is unknown"),
-        (frame(0x80, utf8("{}")), "fragments of a frame are out of order"),
+        (frame(0x80, utf8("{}")), "the fragments of a frame are out of order"),
         (
             frame(0x01, utf8("{")) + frame(0x81, utf8("}")),
-            "fragments of a frame are out of order"
+            "the fragments of a frame are out of order"
         ),
         (
             frame(0xC1, utf8("{}")),

@@ -161,8 +161,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .identityVirtual(let tables):
             "The publication was not created, because PostgreSQL would refuse each UPDATE and "
                 + "DELETE of tables with REPLICA IDENTITY FULL and virtual generated columns, "
-                + "which no publication contains (\(tables)): ALTER TABLE … REPLICA IDENTITY DEFAULT, make "
-                + "the columns STORED, or name other tables with --tables."
+                + "which no publication contains (\(tables)): ALTER TABLE … REPLICA IDENTITY "
+                + "DEFAULT, make the columns STORED, or name other tables with --tables."
         case .tablesNotPublished(let publication, let tables):
             "The publication \(publication) exists, but lacks some of the named tables "
                 + "(\(tables)): ALTER PUBLICATION \(publication.shownName) ADD TABLE …, or name "
@@ -215,8 +215,8 @@ package enum FollowProblem: Error, Sendable, Hashable {
                 + "names."
         case .storeRestored(let reason):
             "The relay's store was restored from a copy, and changes since that copy may be "
-                + "missing (\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or the "
-                + "outbox with --drop, and save the source with --make to begin again with a "
+                + "missing (\(reason)): drop the slot with SELECT pg_drop_replication_slot(…), or "
+                + "the outbox with --drop, and save the source with --make to begin again with a "
                 + "snapshot; or save the source as it is to go on without the missing changes."
         case .brokenStream(let reason):
             "What the server sends cannot be read (\(reason)): please report this. Belfry keeps "

@@ -144,7 +144,7 @@ private struct RehearsalUpload {
 extension AdministrationCall {
     package static let rehearseChanges = AdministrationCall(
         "POST", "\(container)/rehearse/changes",
-        "Rehearse with changes that you send along, as application/x-ndjson of any length. The "
+        "Rehearse with the changes in the body, application/x-ndjson of any length. The "
             + "first line says what is rehearsed (subscription, subscriptionID, user, database, "
             + "examples). Every other line is a change as the preset belfry takes it, the oldest "
             + "first.",

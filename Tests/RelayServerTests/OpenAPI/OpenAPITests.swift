@@ -38,7 +38,8 @@ import Testing
 
     /// The verbs with which a summary may begin.
     private static let verbs: Set<Substring> = [
-        "Answer", "Begin", "Check", "Create", "Delete", "Drop", "End", "Explain", "Fetch", "Follow",
+        "Answer", "Begin", "Change", "Check", "Create", "Delete", "Drop", "End", "Explain", "Fetch",
+        "Follow",
         "Forget", "Get", "Give", "List", "Look", "Make", "Mark", "Open", "Poll", "Post", "Query",
         "Read", "Register", "Rehearse", "Replace", "Report", "Revoke", "Send", "Set", "Show",
         "Take", "Turn", "Unregister", "Wait",
