@@ -136,7 +136,8 @@ import Testing
             + #""after":{"title":"Tea","priority":1,"done":true},"changedKeys":["priority"]}"#
         for update in [Self.wholeUpdate, listed] {
             try await Self.with(Self.todos + [update]) { relay in
-                #expect(try await warnings(relay, "priority > 2", more: changed) == [])
+                let told = try await warnings(relay, "priority > 2", more: changed)
+                #expect(told == [])
             }
         }
     }
