@@ -38,8 +38,8 @@ struct WrongValueTests {
         ("host=h port=0", "a port must be"),
         ("postgresql://belfry@a:5432,b:x/relay", "a port must be"),
         ("postgresql://h/relay?connect_timeout=geheim", "connect_timeout must be"),
-        ("postgresql://h/relay?sslmode=geheim", "sslmode is one of"),
-        ("postgresql://h/relay?target_session_attrs=geheim", "target_session_attrs is one of"),
+        ("postgresql://h/relay?sslmode=geheim", "sslmode must be one of"),
+        ("postgresql://h/relay?target_session_attrs=geheim", "target_session_attrs must be one of"),
     ])
     func `an impossible value in a URL is reported`(text: String, reason: String) {
         let bad = #expect(throws: BadPostgresURL.self) { try PostgresTarget(text) }
