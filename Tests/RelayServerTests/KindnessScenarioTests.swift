@@ -222,7 +222,7 @@ import Testing
                 leader?.value(at: ["payload", "belfry", "count"]) == 3, "\(leader?.text ?? "")")
             #expect(
                 leader?.value(at: ["sentence"])?.string?
-                    .hasSuffix(", which stands for 3 deliveries in all.") == true,
+                    .hasSuffix(", standing for 3 deliveries in all.") == true,
                 "\(leader?.text ?? "")")
             for account in try await relay.relay.store.accounts() {
                 #expect(account.difference == 0)
