@@ -10,19 +10,15 @@ extension RelayStore {
     func pruneMarks(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
-        guard let age = retention.deletedAge else { return 0 }
-        let cutoff = now.advanced(by: .zero - age)
-        return try await inPortions(portion) { store in
-            try await store.write { commit in
-                let statement = try commit.db.cachedStatement(
-                    sql: """
-                        SELECT * FROM shadowRecord WHERE isDeleted = 1 AND modifiedAt <= ?
-                        ORDER BY modifiedAt LIMIT ?
-                        """)
-                let marks = try Row.fetchAll(statement, arguments: [cutoff.stored, portion])
-                try Self.forget(marks, in: commit.db)
-                return marks.count
-            }
+        try await prune(retention, at: now, portion) { db, cutoff in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT * FROM shadowRecord WHERE isDeleted = 1 AND modifiedAt <= ?
+                    ORDER BY modifiedAt LIMIT ?
+                    """)
+            let marks = try Row.fetchAll(statement, arguments: [cutoff.stored, portion])
+            try Self.forget(marks, in: db)
+            return marks.count
         }
     }
 
@@ -32,26 +28,35 @@ extension RelayStore {
     func pruneVersions(
         _ retention: Retention, at now: Timestamp, _ portion: Int
     ) async throws -> Int {
+        try await prune(retention, at: now, portion) { db, cutoff in
+            let (date, forget) = (
+                try db.cachedStatement(sql: Self.datingVersion),
+                try db.cachedStatement(sql: Self.forgettingVersion)
+            )
+            let undated = try Row.fetchAll(
+                try db.cachedStatement(sql: Self.undatedVersions), arguments: [portion])
+            for row in undated {
+                let moment: StatementArguments = [now.stored]
+                try date.execute(arguments: moment + Self.key(of: row))
+            }
+            let old = try Row.fetchAll(
+                try db.cachedStatement(sql: Self.oldVersions), arguments: [cutoff.stored, portion])
+            for row in old { try forget.execute(arguments: Self.key(of: row)) }
+            return old.count
+        }
+    }
+
+    /// Deletes rows last changed before `retention.deletedAge`, in portions of one commit each.
+    ///
+    /// `body` deletes one portion and returns the number of its rows.
+    private func prune(
+        _ retention: Retention, at now: Timestamp, _ portion: Int,
+        _ body: @escaping @Sendable (Database, Timestamp) throws -> Int
+    ) async throws -> Int {
         guard let age = retention.deletedAge else { return 0 }
         let cutoff = now.advanced(by: .zero - age)
         return try await inPortions(portion) { store in
-            try await store.write { commit in
-                let (date, forget) = (
-                    try commit.db.cachedStatement(sql: Self.datingVersion),
-                    try commit.db.cachedStatement(sql: Self.forgettingVersion)
-                )
-                let undated = try Row.fetchAll(
-                    try commit.db.cachedStatement(sql: Self.undatedVersions), arguments: [portion])
-                for row in undated {
-                    let moment: StatementArguments = [now.stored]
-                    try date.execute(arguments: moment + Self.key(of: row))
-                }
-                let old = try Row.fetchAll(
-                    try commit.db.cachedStatement(sql: Self.oldVersions),
-                    arguments: [cutoff.stored, portion])
-                for row in old { try forget.execute(arguments: Self.key(of: row)) }
-                return old.count
-            }
+            try await store.write { commit in try body(commit.db, cutoff) }
         }
     }
 

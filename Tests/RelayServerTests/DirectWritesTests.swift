@@ -12,10 +12,19 @@ import Testing
         typealias InboundIn = ByteBuffer
 
         private let writes = Mutex(DirectWrites())
+        private let opened: @Sendable (any Channel) -> Void
+
+        /// `opened` is called once bytes can be sent.
+        init(opened: @escaping @Sendable (any Channel) -> Void) { self.opened = opened }
 
         func handlerAdded(context: ChannelHandlerContext) {
             let direct = DirectWrites(of: context)
             writes.withLock { $0 = direct }
+        }
+
+        func channelActive(context: ChannelHandlerContext) {
+            opened(context.channel)
+            context.fireChannelActive()
         }
 
         func send(_ bytes: ByteBuffer, of channel: any Channel) -> ByteBuffer? {
@@ -59,8 +68,8 @@ import Testing
     ///
     /// With `pass`, TLS encrypts the connection, and the other end reads from the beginning.
     private static func connect(_ pass: NodePass? = nil) async throws -> Ends {
-        let (writer, reader) = (Writer(), Reader())
         let accepted = AsyncStream.makeStream(of: (any Channel).self)
+        let (writer, reader) = (Writer { accepted.continuation.yield($0) }, Reader())
         let group = MultiThreadedEventLoopGroup.singleton
         let serving = try pass.map { try NIOSSLContext(configuration: $0.listening) }
         let asking = try pass?.asking()
@@ -73,7 +82,6 @@ import Testing
                         try pipeline.addHandler(NIOSSLServerHandler(context: serving))
                     }
                     try pipeline.addHandler(writer)
-                    accepted.continuation.yield(channel)
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
