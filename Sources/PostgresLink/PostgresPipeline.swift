@@ -23,6 +23,8 @@ package final class PostgresPipeline: @unchecked Sendable {
     private static let mostPrepared = 2000
     /// The size at which queued statements are sent, so that no transaction is in memory twice.
     private static let mostQueuedBytes = 1 << 20
+    /// The size at which gathered rows are sent, so that the server works on them meanwhile.
+    private static let mostGatheredBytes = 1 << 16
     /// How many executions of one statement are sent together; all their answers are in memory at
     /// once.
     private static let mostTogether = 64
@@ -35,6 +37,10 @@ package final class PostgresPipeline: @unchecked Sendable {
     private var unproven: [Statement] = []
     private var nextName = 0
     private var queuedBytes = 0
+    /// Rows to be inserted by statements that are not queued yet, in the order of the first ones.
+    private var gathered: [GatheredRows] = []
+    /// The statements of queries that run for many sets of values, by the query.
+    private var repeated: [Statement: String] = [:]
     private var queued = 0
     /// The number of synchronisations whose answers were not read yet.
     private var unanswered = 0
@@ -82,27 +88,67 @@ package final class PostgresPipeline: @unchecked Sendable {
         if queuedBytes > Self.mostQueuedBytes { try settle() }
     }
 
-    private func enqueue(_ sql: String, _ values: [PostgresValue], keeping: Bool) throws {
-        let statement = Statement(sql: sql, types: values.map(\.type))
-        var bytes: [UInt8] = []
-        var ends: [Int] = []
-        for value in values {
-            value.append(to: &bytes)
-            ends.append(bytes.count)
+    /// Gathers a row that is inserted together with others, before the next other statement.
+    ///
+    /// Rows of different statements may be inserted in another order than they were gathered in.
+    /// Those of one statement keep their order.
+    ///
+    /// - Parameters:
+    ///   - sql: An INSERT statement whose parameters are all in `VALUES ($1, $2, …)`.
+    ///   - row: The values of the row.
+    ///   - keyColumns: How many of the first values distinguish rows, where the statement says what
+    ///     a conflict does: a second row with the same ones is inserted by a statement of its own,
+    ///     after the first. 0 if rows are never in conflict.
+    /// - Throws: ``PostgresError`` of an earlier queued statement, if the queue had to be sent.
+    package func gather(_ sql: String, _ row: [PostgresValue], keyColumns: Int) throws {
+        guard let place = gathered.firstIndex(where: { $0.sql == sql }) else {
+            gathered.append(GatheredRows(sql, from: row, keyColumns: keyColumns))
+            return
         }
+        if !gathered[place].add(row, keyColumns: keyColumns) {
+            let before = gathered[place]
+            gathered[place] = GatheredRows(sql, from: row, keyColumns: keyColumns)
+            try enqueue(before.statement, before.parameters, keeping: true)
+        }
+        guard gathered[place].byteCount > Self.mostGatheredBytes else { return }
+        try enqueueGathered()
+        guard queuedBytes <= Self.mostQueuedBytes else { return try settle() }
+        guard PQflush(connection.handle) >= 0 else { throw broken() }
+    }
+
+    /// Forgets rows that were gathered and not sent yet.
+    package func dropGathered() {
+        gathered.removeAll()
+    }
+
+    private func enqueueGathered() throws {
+        let all = gathered
+        gathered.removeAll()
+        for rows in all { try enqueue(rows.statement, rows.parameters, keeping: true) }
+    }
+
+    private func enqueue(_ sql: String, _ values: [PostgresValue], keeping: Bool) throws {
+        try enqueueGathered()
+        try enqueue(sql, PostgresParameters(values), keeping: keeping)
+    }
+
+    private func enqueue(
+        _ sql: String, _ parameters: PostgresParameters, keeping: Bool
+    ) throws {
+        let statement = Statement(sql: sql, types: parameters.types)
         let name = try keeping ? prepare(statement) : nil
-        let isSent = Self.withParameters(values, bytes, ends) { pointers, lengths, formats in
+        let isSent = parameters.withPointers { pointers, lengths, formats in
             guard let name else {
                 return PQsendQueryParams(
-                    connection.handle, statement.sql, Int32(values.count), statement.types,
+                    connection.handle, sql, Int32(parameters.count), parameters.types,
                     pointers, lengths, formats, 1)
             }
             return PQsendQueryPrepared(
-                connection.handle, name, Int32(values.count), pointers, lengths, formats, 1)
+                connection.handle, name, Int32(parameters.count), pointers, lengths, formats, 1)
         }
         guard isSent == 1 else { throw broken() }
         queued += 1
-        queuedBytes += bytes.count + 64
+        queuedBytes += parameters.byteCount + 64
     }
 
     /// Runs a statement after everything that is queued, and returns its answer.
@@ -113,7 +159,11 @@ package final class PostgresPipeline: @unchecked Sendable {
         // It is queued whatever the size of the queue is: if it were sent alone, its answer would
         // be lost.
         try enqueue(sql, values, keeping: keeping)
-        guard let rows = try exchange(within: patience ?? self.patience, keeping: 1).last else {
+        return try lastAnswer(within: patience ?? self.patience)
+    }
+
+    private func lastAnswer(within patience: Duration) throws -> PostgresRows {
+        guard let rows = try exchange(within: patience, keeping: 1).last else {
             throw Self.silence
         }
         return rows
@@ -131,10 +181,14 @@ package final class PostgresPipeline: @unchecked Sendable {
         while !rest.isEmpty {
             let part = rest.prefix(Self.mostTogether)
             rest = rest.dropFirst(part.count)
+            if keeping, part.count > 1, let query = RepeatedQuery(sql, part) {
+                found += try fetch(query).split(into: part.count)
+                continue
+            }
             // Preparing has an answer of its own, which must not come between these.
             if keeping {
                 for values in part {
-                    _ = try prepare(Statement(sql: sql, types: values.map(\.type)))
+                    _ = try prepare(Statement(sql: sql, types: values.map(\.kind.type)))
                 }
             }
             for values in part { try enqueue(sql, values, keeping: keeping) }
@@ -145,11 +199,22 @@ package final class PostgresPipeline: @unchecked Sendable {
         return found
     }
 
+    private func fetch(_ query: RepeatedQuery) throws -> PostgresRows {
+        try enqueueGathered()
+        let parameters = query.parameters
+        let statement = Statement(sql: query.sql, types: parameters.types)
+        let text = repeated[statement] ?? query.statement
+        repeated[statement] = text
+        try enqueue(text, parameters, keeping: true)
+        return try lastAnswer(within: patience)
+    }
+
     private static let silence = PostgresError(
         state: "", message: "the server did not answer a statement")
 
     /// Waits until everything that is queued is done.
     package func settle(within patience: Duration? = nil) throws {
+        try enqueueGathered()
         guard queued > 0 || unanswered > 0 else { return }
         _ = try exchange(within: patience ?? self.patience, keeping: 0)
     }
@@ -158,6 +223,7 @@ package final class PostgresPipeline: @unchecked Sendable {
     ///
     /// An error is thrown by the next ``fetch(_:_:keeping:)`` or ``settle(within:)``.
     package func send() throws {
+        try enqueueGathered()
         guard queued > 0 else { return }
         try synchronise()
         unanswered += 1
@@ -190,31 +256,6 @@ package final class PostgresPipeline: @unchecked Sendable {
         prepared[statement] = name
         unproven.append(statement)
         return name
-    }
-
-    private static func withParameters<Outcome>(
-        _ values: [PostgresValue], _ bytes: [UInt8], _ ends: [Int],
-        _ body: (
-            UnsafePointer<UnsafePointer<CChar>?>, UnsafePointer<Int32>, UnsafePointer<Int32>
-        ) -> Outcome
-    ) -> Outcome {
-        let formats = [Int32](repeating: 1, count: values.count)
-        var start = 0
-        var lengths: [Int32] = []
-        for end in ends {
-            lengths.append(Int32(end - start))
-            start = end
-        }
-        // A value without bytes still needs an address, because a null pointer means NULL.
-        return (bytes + [0]).withUnsafeBytes { raw in
-            let base = raw.baseAddress?.assumingMemoryBound(to: CChar.self)
-            var pointers: [UnsafePointer<CChar>?] = []
-            for (index, value) in values.enumerated() {
-                pointers.append(
-                    value.isNull ? nil : base.map { $0 + (ends[index] - Int(lengths[index])) })
-            }
-            return body(pointers, lengths, formats)
-        }
     }
 
     // MARK: Receiving

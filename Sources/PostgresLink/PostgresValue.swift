@@ -9,13 +9,14 @@ package enum PostgresValue: Sendable, Hashable {
     case text(String)
     case bytes(Data)
 
-    /// The OID of the type as which the value is bound.
-    var type: UInt32 {
+    /// The kind of the value; NULL has one too.
+    var kind: PostgresKind {
         switch self {
-        case .null(.integer), .integer: PostgresType.int8
-        case .null(.real), .real: PostgresType.float8
-        case .null(.text), .text: PostgresType.text
-        case .null(.bytes), .bytes: PostgresType.bytea
+        case .null(let kind): kind
+        case .integer: .integer
+        case .real: .real
+        case .text: .text
+        case .bytes: .bytes
         }
     }
 
@@ -42,10 +43,13 @@ package enum PostgresValue: Sendable, Hashable {
 
     /// Appends a text; U+FFFD replaces U+0000, which PostgreSQL does not store.
     private static func append(_ text: String, to buffer: inout [UInt8]) {
-        guard text.utf8.contains(0) else {
-            buffer.append(contentsOf: text.utf8)
-            return
+        var text = text
+        let isCopied = text.withUTF8 { bytes in
+            guard !bytes.contains(0) else { return false }
+            buffer.append(contentsOf: bytes)
+            return true
         }
+        guard !isCopied else { return }
         for byte in text.utf8 {
             if byte == 0 { buffer += [0xEF, 0xBF, 0xBD] } else { buffer.append(byte) }
         }
@@ -55,6 +59,16 @@ package enum PostgresValue: Sendable, Hashable {
 /// The kinds of values that can be bound.
 package enum PostgresKind: Sendable, Hashable {
     case integer, real, text, bytes
+
+    /// The OID of the type as which values of the kind are bound.
+    var type: UInt32 {
+        switch self {
+        case .integer: PostgresType.int8
+        case .real: PostgresType.float8
+        case .text: PostgresType.text
+        case .bytes: PostgresType.bytea
+        }
+    }
 }
 
 /// The OIDs of the server's built-in types, which never change.
@@ -68,6 +82,10 @@ enum PostgresType {
     static let oid: UInt32 = 26
     static let float4: UInt32 = 700
     static let float8: UInt32 = 701
+    static let byteaArray: UInt32 = 1001
+    static let textArray: UInt32 = 1009
+    static let int8Array: UInt32 = 1016
+    static let float8Array: UInt32 = 1022
     static let numeric: UInt32 = 1700
     static let void: UInt32 = 2278
 }

@@ -15,7 +15,8 @@ extension RelayStore: IntakeLog, ShardLog {
                 settings: store.settings)
             let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
             return try await store.write(
-                .intake, of: container, changes: changes.count, bytes: bytes
+                .intake, of: container, changes: changes.count, bytes: bytes,
+                lookAhead: { try step.look(ahead: &$1, in: &$0, try $0.container(container)) }
             ) {
                 try step.run(in: &$0, container: try $0.container(container))
             }

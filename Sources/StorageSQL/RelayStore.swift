@@ -96,11 +96,13 @@ package final class RelayStore: Sendable {
     func write<Value: Sendable>(
         _ lane: WriteRequest.Lane = .own, of container: ContainerKey? = nil, changes: Int = 1,
         bytes: Int = 0,
+        lookAhead: (@Sendable (inout OpenCommit, inout Lookahead) throws -> Void)? = nil,
         _ body: @escaping @Sendable (inout OpenCommit) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let request = WriteRequest(
                 lane: lane, container: container, changes: max(1, changes), bytes: bytes,
+                lookAhead: lookAhead,
                 perform: { commit in
                     let value = try body(&commit)
                     return { continuation.resume(returning: value) }

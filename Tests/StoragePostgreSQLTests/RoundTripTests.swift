@@ -3,6 +3,7 @@ import PostgresLink
 import RelayModel
 import RelayTestKit
 import Storage
+import Synchronization
 import Testing
 
 @testable import StoragePostgreSQL
@@ -108,6 +109,59 @@ struct RoundTripTests {
                 WHERE recordName IN ('art-1', 'art-2', 'art-3', 'new') ORDER BY recordName
                 """)
         #expect(noted == [2, 5, 5, 2])
+        connection.rollBack()
+        await store.close()
+    }
+
+    @Test func `requests of one commit look up together and see what the others wrote`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.transaction()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        let found = Mutex<[AppendOutcome]>([])
+        func request(
+            _ change: ChangeToAppend, in key: ContainerKey = Sample.container
+        ) throws -> WriteRequest {
+            let step = AppendStep(
+                changes: [try PreparedChange(change)], delivery: nil, source: Sample.source,
+                now: Sample.moment(1), settings: .forTests)
+            return WriteRequest(
+                lane: .intake, container: key, changes: 1, bytes: 0,
+                lookAhead: { try step.look(ahead: &$1, in: &$0, try $0.container(key)) },
+                perform: { commit in
+                    let outcomes = try step.run(in: &commit, container: commit.container(key))
+                    return { found.withLock { $0 += outcomes } }
+                }, fail: { _ in })
+        }
+        let requests =
+            try (1...50).map { try request(Sample.keyed("art-\($0)", .position, "\($0 % 40)")) }
+            + [3, 2, 4].map { try request(Sample.unkeyed("versioned", version: $0)) }
+        _ = try commit.container(Sample.container)
+        let before = connection.pipeline.roundTrips
+        try commit.lookAhead(requests[...])
+        for request in requests { try commit.run(request, .together)() }
+        try connection.settle()
+        // One for the keys, one for the version, and one for everything that is written; and one
+        // for the type of the records.
+        #expect(connection.pipeline.roundTrips - before == 4)
+        let expected =
+            (UInt64(1)...40).map { AppendOutcome.appended(LogPosition($0)) }
+            + (UInt64(1)...10).map { .conflict(LogPosition($0)) }
+            + [
+                .appended(LogPosition(41)), .appendedAsStale(LogPosition(42)),
+                .appended(LogPosition(43)),
+            ]
+        #expect(found.withLock { $0 } == expected)
+        // A request for a container that does not exist fails when it runs, and not before.
+        let unknown = ContainerKey(
+            Sample.identifier("iCloud.com.example.unknown"), environment: .development)
+        let lost = try request(Sample.unkeyed("lost"), in: unknown)
+        try commit.lookAhead([lost, requests[0]])
+        #expect(throws: StorageError.unknownContainer(unknown)) {
+            _ = try commit.run(lost, .together)
+        }
         connection.rollBack()
         await store.close()
     }

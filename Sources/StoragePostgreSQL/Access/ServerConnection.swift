@@ -61,6 +61,7 @@ final class ServerConnection: SQLConnection {
     /// Rolls the transaction back.
     func rollBack() {
         isOpen = false
+        pipeline.dropGathered()
         guard !isBroken else { return }
         // A queued statement may have failed already; it is rolled back with the others.
         _ = try? pipeline.settle()

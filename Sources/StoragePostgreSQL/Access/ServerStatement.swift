@@ -17,6 +17,10 @@ final class ServerStatement: SQLStatement {
         try connection.pipeline.queue(sql, arguments.map(PostgresValue.init), keeping: isKept)
     }
 
+    func insert(_ row: [SQLValue], keyColumns: Int) throws {
+        try connection.pipeline.gather(sql, row.map(PostgresValue.init), keyColumns: keyColumns)
+    }
+
     func executeCounting(_ arguments: [SQLValue]) throws -> Int {
         try fetch(arguments).changed
     }

@@ -201,7 +201,11 @@ final class ServerWriter: @unchecked Sendable {
             var commit = OpenCommit(Database(connection), head: head, quotas: settings.quotas)
             var answers: [@Sendable () -> Void] = []
             answers.reserveCapacity(batch.count)
-            for request in batch {
+            for (index, request) in batch.enumerated() {
+                // A failure would leave what the others looked up incomplete.
+                if isolation == .together, index == 0 || batch[index - 1].lookAhead == nil {
+                    try commit.lookAhead(batch[index...])
+                }
                 answers.append(try perform(request, isolation, in: &commit))
             }
             return try end(

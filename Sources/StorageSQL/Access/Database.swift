@@ -52,6 +52,14 @@ package struct Statement {
         try prepared.execute(arguments.values)
     }
 
+    /// Inserts a row, possibly together with rows of later calls, before the next other statement.
+    ///
+    /// All parameters of the statement are the values of the row. If it has ON CONFLICT, the first
+    /// `keyColumns` values distinguish rows.
+    package func insert(_ row: StatementArguments, keyColumns: Int = 0) throws {
+        try prepared.insert(row.values, keyColumns: keyColumns)
+    }
+
     /// Runs the statement and returns the number of inserted, changed or deleted rows.
     ///
     /// If the number is not needed, ``execute(arguments:)`` may save a round trip.

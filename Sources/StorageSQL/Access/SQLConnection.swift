@@ -42,6 +42,15 @@ package protocol SQLStatement: AnyObject {
     /// The engine may defer it until the next statement whose result is requested.
     func execute(_ arguments: [SQLValue]) throws
 
+    /// Runs an INSERT statement whose parameters are the values of one row, all in `VALUES (?, …)`.
+    ///
+    /// The engine may insert the row together with rows of later calls, before the next other
+    /// statement. Rows that different statements insert may then come in another order.
+    ///
+    /// `keyColumns` tells how many of the first values distinguish rows if the statement has ON
+    /// CONFLICT; otherwise it is 0.
+    func insert(_ row: [SQLValue], keyColumns: Int) throws
+
     /// Runs the statement now, after all deferred ones, and returns the number of inserted, changed
     /// or deleted rows.
     func executeCounting(_ arguments: [SQLValue]) throws -> Int
@@ -71,6 +80,11 @@ package protocol SQLStatement: AnyObject {
 }
 
 extension SQLStatement {
+    /// Inserts the row alone.
+    ///
+    /// This suffices for an engine for which a statement costs little.
+    package func insert(_ row: [SQLValue], keyColumns: Int) throws { try execute(row) }
+
     /// Runs the query once for each set.
     ///
     /// This suffices for an engine without round trips.

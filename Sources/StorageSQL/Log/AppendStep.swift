@@ -25,13 +25,12 @@ struct AppendStep: Sendable {
         // The remaining changes are looked up with their own part. Otherwise each part would look
         // up all of them while all other writers wait.
         let part = try atOnce(in: &commit, container)
-        var keys = try knownKeys(of: part, in: &commit, container)
+        try commit.lookUp(names(in: part, container))
         if let delivery,
-            case .conflict(let position)? = try remember(delivery, &keys, in: &commit, container)
+            case .conflict(let position)? = try remember(delivery, in: &commit, container)
         {
             return changes.map { _ in .conflict(position) }
         }
-        var versions = try knownVersions(of: part, in: &commit, container)
         var outcomes: [AppendOutcome] = []
         outcomes.reserveCapacity(part.count)
         var kept = KeptTogether(part)
@@ -41,7 +40,7 @@ struct AppendStep: Sendable {
             kept.records = try knownRecords(of: some, in: &commit, container)
             for change in some {
                 let beginning = commit.bookmark
-                let outcome = try append(change, &keys, &versions, &kept, in: &commit, container)
+                let outcome = try append(change, &kept, in: &commit, container)
                 outcomes.append(outcome)
                 // Even a short change of a kept record contains the whole record twice.
                 bytes += commit.bytes(since: beginning)
@@ -50,6 +49,25 @@ struct AppendStep: Sendable {
         }
         try kept.end(in: commit.db)
         return outcomes
+    }
+
+    /// Notes what the first part of the request will look up.
+    func look(
+        ahead lookahead: inout Lookahead, in commit: inout OpenCommit, _ container: StoredContainer
+    ) throws {
+        let names = names(in: try atOnce(in: &commit, container), container)
+        lookahead.keys += names.keys
+        lookahead.versions += names.versions
+    }
+
+    private func names(
+        in part: [PreparedChange], _ container: StoredContainer
+    ) -> Lookahead {
+        let keys = [delivery].compactMap(\.self) + part.compactMap(\.key)
+        return Lookahead(
+            keys: keys.map { name(of: $0, in: container) },
+            versions: part.lazy.map(\.change).filter { $0.version != nil }
+                .map { name(of: $0, in: container) })
     }
 
     /// Returns the first changes that together write as many rows as one transaction may, at least
@@ -67,15 +85,15 @@ struct AppendStep: Sendable {
     }
 
     private func append(
-        _ prepared: PreparedChange, _ keys: inout KnownKeys?, _ versions: inout KnownVersions?,
-        _ kept: inout KeptTogether, in commit: inout OpenCommit, _ container: StoredContainer
+        _ prepared: PreparedChange, _ kept: inout KeptTogether, in commit: inout OpenCommit,
+        _ container: StoredContainer
     ) throws -> AppendOutcome {
         if let key = prepared.key,
-            let known = try remember(key, &keys, in: &commit, container)
+            let known = try remember(key, in: &commit, container)
         {
             return known
         }
-        let isStale = try isStale(prepared.change, &versions, in: &commit, container)
+        let isStale = try isStale(prepared.change, in: &commit, container)
         let filling =
             isStale
             ? nil
@@ -87,31 +105,23 @@ struct AppendStep: Sendable {
             createdBy: filling?.creator, source: source, isStale: isStale, in: container, at: now)
         try filling?.write(at: position, &kept, in: commit)
         // The version of a kept record is that of its last change, which may be none.
-        if filling?.isWritten == true { versions?.note(prepared.change, of: source) }
+        if filling?.isWritten == true, commit.looksAhead {
+            commit.versions.note(
+                prepared.change.version, of: name(of: prepared.change, in: container),
+                from: source)
+        }
         return isStale ? .appendedAsStale(position) : .appended(position)
     }
 
-    /// Returns what is remembered of all keys, if each lookup is a round trip, or `nil` if keys are
-    /// looked up one by one.
-    private func knownKeys(
-        of changes: [PreparedChange], in commit: inout OpenCommit, _ container: StoredContainer
-    ) throws -> KnownKeys? {
-        let all = [delivery].compactMap(\.self) + changes.compactMap(\.key)
-        guard commit.db.dialect == .postgresql, all.count > 1 else { return nil }
-        return try KnownKeys(
-            all.map { name(of: $0, in: container) }, by: try commit.statement(.known))
-    }
-
-    private func name(of key: DedupeKey, in container: StoredContainer) -> StatementArguments {
-        [container.id, source.rawValue, key.kind.stored, Data(key.text.utf8)]
+    private func name(of key: DedupeKey, in container: StoredContainer) -> RowName {
+        RowName([container.id, source.rawValue, key.kind.stored, Data(key.text.utf8)])
     }
 
     /// Remembers `key` with the next position, unless it is already known.
     ///
     /// Returns the outcome for a known key.
     private func remember(
-        _ key: DedupeKey, _ keys: inout KnownKeys?, in commit: inout OpenCommit,
-        _ container: StoredContainer
+        _ key: DedupeKey, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> AppendOutcome? {
         let window =
             key.window
@@ -119,21 +129,25 @@ struct AppendStep: Sendable {
         let name = name(of: key, in: container)
         let until = now.advanced(by: window).stored
         let value: StatementArguments = [Data(key.digest), commit.next.stored, until]
-        let statement = try commit.statement(.remember)
-        if let known = keys?[name], !known.givesWay(to: key, at: now) {
+        guard commit.looksAhead else {
+            let statement = try commit.statement(.remember)
+            let count = try statement.executeCounting(
+                arguments: name.arguments + value + [now.stored])
+            if count > 0 { return nil }
+            let known = try commit.statement(.known)
+            guard let row = try Row.fetchOne(known, arguments: name.arguments) else { return nil }
+            return Self.outcome(of: key, at: LogPosition(stored: row["position"]), row["digest"])
+        }
+        if let known = commit.keys.place(of: name), !known.givesWay(to: key, at: now) {
             return Self.outcome(of: key, at: known.position, known.digest)
         }
-        guard keys == nil else {
-            try statement.execute(arguments: name + value + [now.stored])
-            keys?[name] = KnownKeys.Place(
-                digest: Data(key.digest), position: commit.next, rememberedUntil: until)
-            return nil
-        }
-        let count = try statement.executeCounting(arguments: name + value + [now.stored])
-        if count > 0 { return nil }
-        let known = try commit.statement(.known)
-        guard let row = try Row.fetchOne(known, arguments: name) else { return nil }
-        return Self.outcome(of: key, at: LogPosition(stored: row["position"]), row["digest"])
+        try commit.statement(.rememberAnew).insert(
+            name.arguments + value, keyColumns: name.arguments.values.count)
+        commit.keys.note(
+            KnownKeys.Place(
+                digest: Data(key.digest), position: commit.next, rememberedUntil: until),
+            of: name)
+        return nil
     }
 
     /// Returns the outcome for a change whose key is known with this digest.
@@ -141,18 +155,6 @@ struct AppendStep: Sendable {
         of key: DedupeKey, at position: LogPosition, _ digest: Data
     ) -> AppendOutcome {
         digest == Data(key.digest) ? .duplicate(position) : .conflict(position)
-    }
-
-    /// Returns the noted versions of all records, if each lookup is a round trip, or `nil` if they
-    /// are looked up one by one.
-    private func knownVersions(
-        of changes: [PreparedChange], in commit: inout OpenCommit, _ container: StoredContainer
-    ) throws -> KnownVersions? {
-        let versioned = changes.map(\.change).filter { $0.version != nil }
-        guard commit.db.dialect == .postgresql, versioned.count > 1 else { return nil }
-        return try KnownVersions(
-            versioned, named: versioned.map { name(of: $0, in: container) },
-            by: try commit.statement(.knownVersion))
     }
 
     /// Returns the kept records of some changes, if each lookup is a round trip, or `nil` if they
@@ -172,34 +174,33 @@ struct AppendStep: Sendable {
 
     private func name(
         of change: RecordChange, in container: StoredContainer
-    ) -> StatementArguments {
+    ) -> RowName {
         let zoneID = change.recordID.zoneID
-        return [
+        return RowName([
             container.id, change.database.rawValue, change.owner?.rawValue ?? "",
             zoneID.ownerRecordName?.rawValue ?? "", zoneID.zoneName, change.recordType.rawValue,
             change.recordID.recordName.rawValue,
-        ]
+        ])
     }
 
     /// Notes the version of a record, and returns whether a later version was noted before.
     ///
     /// Versions of different sources cannot be compared. The last source wins.
     private func isStale(
-        _ change: RecordChange, _ versions: inout KnownVersions?, in commit: inout OpenCommit,
-        _ container: StoredContainer
+        _ change: RecordChange, in commit: inout OpenCommit, _ container: StoredContainer
     ) throws -> Bool {
         guard let version = change.version else { return false }
+        let name = name(of: change, in: container)
         let noted: StatementArguments = [
             source.rawValue, version, commit.next.stored, now.stored,
         ]
-        let arguments = name(of: change, in: container) + noted
         let statement = try commit.statement(.noteVersion)
-        guard versions != nil else {
-            return try statement.executeCounting(arguments: arguments) == 0
+        guard commit.looksAhead else {
+            return try statement.executeCounting(arguments: name.arguments + noted) == 0
         }
-        if versions?.isStale(change, of: source) == true { return true }
-        try statement.execute(arguments: arguments)
-        versions?.note(change, of: source)
+        if commit.versions.isStale(version, of: name, from: source) { return true }
+        try statement.insert(name.arguments + noted, keyColumns: name.arguments.values.count)
+        commit.versions.note(version, of: name, from: source)
         return false
     }
 }

@@ -2,9 +2,9 @@ import FoundationEssentials
 import RelayModel
 import Storage
 
-/// The remembered dedupe keys for one request, fetched from the engine at once.
+/// Remembered dedupe keys, fetched from the engine together.
 ///
-/// No other request writes meanwhile, so the copy is exact if every key that the request itself
+/// No other commit writes meanwhile, so the copy is exact if every key that the commit itself
 /// remembers is added to it.
 struct KnownKeys {
     /// The entry of a remembered key.
@@ -24,21 +24,34 @@ struct KnownKeys {
         }
     }
 
-    private var places: [StatementArguments: Place] = [:]
+    /// The entries by name; `nil` for a key that is not remembered.
+    private var places: [RowName: Place?] = [:]
 
-    /// Looks up keys with `statement`, whose arguments are their names.
-    init(_ names: [StatementArguments], by statement: Statement) throws {
-        for (name, row) in zip(names, try Row.fetchFirsts(statement, arguments: names)) {
-            guard let row else { continue }
-            places[name] = Place(
-                digest: row["digest"], position: LogPosition(stored: row["position"]),
-                rememberedUntil: row["rememberedUntil"])
+    /// Looks up those of the named keys that were not looked up before, with `statement`, whose
+    /// arguments are their names.
+    mutating func lookUp(_ names: [RowName], by statement: Statement) throws {
+        var asked: Set<RowName> = []
+        let new = names.filter { places[$0] == nil && asked.insert($0).inserted }
+        guard !new.isEmpty else { return }
+        let rows = try Row.fetchFirsts(statement, arguments: new.map(\.arguments))
+        for (name, row) in zip(new, rows) {
+            places[name] = .some(
+                row.map {
+                    Place(
+                        digest: $0["digest"], position: LogPosition(stored: $0["position"]),
+                        rememberedUntil: $0["rememberedUntil"])
+                })
         }
     }
 
-    /// The entry of the key with this name.
-    subscript(name: StatementArguments) -> Place? {
-        get { places[name] }
-        set { places[name] = newValue }
+    /// Returns the entry of a key that was looked up.
+    func place(of name: RowName) -> Place? {
+        guard let place = places[name] else { preconditionFailure("the key was not looked up") }
+        return place
+    }
+
+    /// Adds the entry of a key that the commit remembers.
+    mutating func note(_ place: Place, of name: RowName) {
+        places[name] = .some(place)
     }
 }

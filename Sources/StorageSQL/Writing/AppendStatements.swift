@@ -5,6 +5,8 @@ import Storage
 enum AppendStatement: Int, CaseIterable {
     /// Remembers a dedupe key, unless it is known.
     case remember
+    /// Remembers a dedupe key that was looked up, and is unknown or yields.
+    case rememberAnew
     /// Reads the entry of a dedupe key.
     case known
     /// Notes the version of a record, unless a later one was noted.
@@ -29,6 +31,15 @@ enum AppendStatement: Int, CaseIterable {
             WHERE dedupe.rememberedUntil <= ?
                 OR dedupe.kind = \(DedupeKey.Kind.content.stored)
                     AND dedupe.digest <> excluded.digest
+            """
+        case .rememberAnew:
+            """
+            INSERT INTO dedupe
+                (container, source, kind, key, digest, position, rememberedUntil)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (container, source, kind, key) DO UPDATE SET
+                digest = excluded.digest, position = excluded.position,
+                rememberedUntil = excluded.rememberedUntil
             """
         case .known:
             """

@@ -21,6 +21,10 @@ package struct OpenCommit {
     package private(set) var appended: [StoredEntry] = []
     /// Rows that consecutive changes need again and again.
     private var known = KnownRows()
+    /// The remembered keys that appends looked up; complete as long as only appends write.
+    var keys = KnownKeys()
+    /// The noted versions that appends looked up; complete as long as only appends write.
+    var versions = KnownVersions()
     /// The prepared statements of appends, as far as they were used.
     private var statements = AppendStatements()
     /// The number of entries appended before the current request.
@@ -48,6 +52,35 @@ package struct OpenCommit {
     mutating func restore(_ bookmark: Bookmark) {
         head = bookmark.head
         appended.removeLast(appended.count - bookmark.appendedCount)
+    }
+
+    /// Whether appends look up what they need together, because each query is a round trip.
+    var looksAhead: Bool { db.dialect == .postgresql }
+
+    /// Looks up together what `requests` need, up to the first that does not look ahead.
+    ///
+    /// Without this, each request asks for itself when it runs.
+    package mutating func lookAhead(_ requests: ArraySlice<WriteRequest>) throws {
+        guard looksAhead else { return }
+        var lookahead = Lookahead()
+        for request in requests {
+            guard let look = request.lookAhead else { break }
+            // What a request refuses is its own, and is said when it runs.
+            do { try look(&self, &lookahead) } catch is StorageError { continue }
+        }
+        try lookUp(lookahead)
+    }
+
+    /// Looks up what was not looked up before.
+    mutating func lookUp(_ names: Lookahead) throws {
+        guard looksAhead else { return }
+        try keys.lookUp(names.keys, by: statement(.known))
+        try versions.lookUp(names.versions, by: statement(.knownVersion))
+    }
+
+    private mutating func forgetLookedUp() {
+        keys = KnownKeys()
+        versions = KnownVersions()
     }
 
     /// Runs `body` in a savepoint.
@@ -80,6 +113,7 @@ package struct OpenCommit {
         restore(bookmark)
         // Statements that were used in the undone part are not reused.
         statements = AppendStatements()
+        forgetLookedUp()
     }
 
     /// Runs `request`.
@@ -89,7 +123,10 @@ package struct OpenCommit {
         _ request: WriteRequest, _ isolation: WriteIsolation
     ) throws -> @Sendable () -> Void {
         // Only intake requests leave containers and schemas unchanged.
-        defer { if request.lane == .own { known = KnownRows() } }
+        defer {
+            if request.lane == .own { known = KnownRows() }
+            if request.lookAhead == nil { forgetLookedUp() }
+        }
         requestStart = appended.count
         return switch isolation {
         case .together: try request.perform(&self)
@@ -176,7 +213,7 @@ package struct OpenCommit {
     ) throws -> LogPosition {
         let position = head.next
         let continues = appended.count > requestStart
-        try statement(.append).execute(arguments: [
+        try statement(.append).insert([
             position.stored, container.id, now.stored, body.kind.rawValue, body.source?.rawValue,
             body.isStale, storedBody, continues, body.record?.type.rawValue,
             body.record?.name.rawValue,

@@ -28,6 +28,10 @@ package struct WriteRequest: Sendable {
     /// Only the last part of a request has a caller, so the end of the others brings no new
     /// request.
     package let answersCaller: Bool
+    /// Notes what the request will look up, so that the writer can look it up for many at once.
+    ///
+    /// `nil` if the request does not append changes alone.
+    package let lookAhead: (@Sendable (inout OpenCommit, inout Lookahead) throws -> Void)?
     /// Writes, and returns the closure that answers the caller once everything is durable.
     ///
     /// It may run again in another commit if the first one fails.
@@ -41,6 +45,7 @@ package struct WriteRequest: Sendable {
 
     package init(
         lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, answersCaller: Bool = true,
+        lookAhead: (@Sendable (inout OpenCommit, inout Lookahead) throws -> Void)? = nil,
         perform: @escaping @Sendable (inout OpenCommit) throws -> @Sendable () -> Void,
         fail: @escaping @Sendable (any Error) -> Void
     ) {
@@ -49,6 +54,7 @@ package struct WriteRequest: Sendable {
         self.changes = changes
         self.bytes = bytes
         self.answersCaller = answersCaller
+        self.lookAhead = lookAhead
         self.perform = perform
         self.fail = fail
     }
