@@ -158,9 +158,10 @@ struct RoundTripTests {
         let unknown = ContainerKey(
             Sample.identifier("iCloud.com.example.unknown"), environment: .development)
         let lost = try request(Sample.unkeyed("lost"), in: unknown)
-        try commit.lookAhead([lost, requests[0]])
+        var next = OpenCommit(Database(connection), head: commit.head, quotas: Quotas())
+        try next.lookAhead([lost, requests[0]])
         #expect(throws: StorageError.unknownContainer(unknown)) {
-            _ = try commit.run(lost, .together)
+            _ = try next.run(lost, .together)
         }
         connection.rollBack()
         await store.close()

@@ -30,10 +30,9 @@ final class ServerWriter: @unchecked Sendable {
     private var lastMark: Int64 = 0
     /// Whether the server of the current connection is known to have that mark.
     private var isProven = false
-    /// The last mark that was deleted.
+    /// The last mark that was deleted; the next deletion begins there.
     ///
-    /// Deleting begins there and not at the first mark. While a session holds a snapshot, deleted
-    /// entries stay in the index and would be scanned.
+    /// While a session holds a snapshot, deleted entries stay in the index and would be scanned.
     private var clearedTo: Int64 = 0
 
     /// How often a commit is tried after a conflict or a lost connection.
@@ -202,10 +201,7 @@ final class ServerWriter: @unchecked Sendable {
             var answers: [@Sendable () -> Void] = []
             answers.reserveCapacity(batch.count)
             for (index, request) in batch.enumerated() {
-                // A failure would leave what the others looked up incomplete.
-                if isolation == .together, index == 0 || batch[index - 1].lookAhead == nil {
-                    try commit.lookAhead(batch[index...])
-                }
+                if isolation == .together { try commit.lookAhead(batch[index...]) }
                 answers.append(try perform(request, isolation, in: &commit))
             }
             return try end(

@@ -25,6 +25,8 @@ package struct OpenCommit {
     var keys = KnownKeys()
     /// The noted versions that appends looked up; complete as long as only appends write.
     var versions = KnownVersions()
+    /// Whether the next requests have looked up together what they need.
+    private var hasLookedAhead = false
     /// The prepared statements of appends, as far as they were used.
     private var statements = AppendStatements()
     /// The number of entries appended before the current request.
@@ -57,11 +59,13 @@ package struct OpenCommit {
     /// Whether appends look up what they need together, because each query is a round trip.
     var looksAhead: Bool { db.dialect == .postgresql }
 
-    /// Looks up together what `requests` need, up to the first that does not look ahead.
+    /// Looks up together what `requests` need, up to the first that does not look ahead, unless
+    /// that was done since such a request ran.
     ///
     /// Without this, each request asks for itself when it runs.
     package mutating func lookAhead(_ requests: ArraySlice<WriteRequest>) throws {
-        guard looksAhead else { return }
+        guard looksAhead, !hasLookedAhead else { return }
+        hasLookedAhead = true
         var lookahead = Lookahead()
         for request in requests {
             guard let look = request.lookAhead else { break }
@@ -79,6 +83,7 @@ package struct OpenCommit {
     }
 
     private mutating func forgetLookedUp() {
+        hasLookedAhead = false
         keys = KnownKeys()
         versions = KnownVersions()
     }
