@@ -78,6 +78,8 @@ final class ServerEngine: StoreEngine {
         inbox.submit(requests)
     }
 
+    func isContended(by container: ContainerKey) -> Bool { inbox.isContended(by: container) }
+
     func translated(_ error: any Error) -> any Error {
         (error as? PostgresError)?.storageError(of: target) ?? error
     }

@@ -7,7 +7,8 @@ extension RelayStore {
     ///
     /// Independent operations are sent to the writer in parts, each of which is one turn. Otherwise
     /// a request with two hundred operations would keep the writer from other requests until all
-    /// are done. The parts stay in order. If a part fails as a whole, the earlier parts are kept
+    /// are done. Where others write too and the container's edits appended much lately, each edit
+    /// is a part. The parts stay in order. If a part fails as a whole, the earlier parts are kept
     /// and the caller gets the error, as if the relay had stopped between them.
     ///
     /// `body` runs a part, and may run more than once. The value that it leaves in `start` is
@@ -17,7 +18,10 @@ extension RelayStore {
         of container: ContainerKey, along: Int = 0, from start: Rest,
         _ body: @escaping @Sendable ([Edit], inout Rest, inout OpenCommit) throws -> [Outcome]
     ) async throws -> [Outcome] {
-        let parts = atomicity == .independent ? edits.inTurns : [edits]
+        let isAlone = !engine.isContended(by: container) || !largeEdits.contains(container)
+        let most = isAlone ? Self.editsPerTurn : 1
+        let parts = atomicity == .independent ? edits.parts(of: most) : [edits]
+        let large = settings.commitBytesBesideOthers / Self.editsPerTurn
         return try await withCheckedThrowingContinuation { continuation in
             let write = PartedWrite<Rest, Outcome>(parts: parts.count, start) {
                 continuation.resume(with: $0)
@@ -28,9 +32,13 @@ extension RelayStore {
                     changes: (part.count + (index == 0 ? along : 0))
                         * WriteRequest.changesPerEdit, bytes: 0,
                     answersCaller: index == parts.count - 1,
-                    perform: { commit in
+                    perform: { [largeEdits] commit in
                         var rest = write.rest(before: index)
+                        let beginning = commit.bookmark
                         let outcomes = try body(part, &rest, &commit)
+                        largeEdits.note(
+                            container,
+                            isLarge: commit.bytes(since: beginning) > large * part.count)
                         write.note(outcomes, leaving: rest, of: index)
                         return { write.end(nil) }
                     },
@@ -39,14 +47,16 @@ extension RelayStore {
             if let refusal = engine.submit(requests) { continuation.resume(throwing: refusal) }
         }
     }
+
+    /// The number of edits that fill one turn at the writer.
+    private static let editsPerTurn = WriteLines.changesPerTurn / WriteRequest.changesPerEdit
 }
 
 private extension Array {
-    /// The elements in groups that each fill one turn at the writer, if every element is an edit.
-    var inTurns: [[Element]] {
-        let count = WriteLines.changesPerTurn / WriteRequest.changesPerEdit
-        return stride(from: 0, to: self.count, by: count).map {
-            Array(self[$0..<Swift.min($0 + count, self.count)])
+    /// Returns the elements in groups of `most`, the last of which may be smaller.
+    func parts(of most: Int) -> [[Element]] {
+        stride(from: 0, to: count, by: most).map {
+            Array(self[$0..<Swift.min($0 + most, count)])
         }
     }
 }

@@ -27,6 +27,8 @@ package final class RelayStore: Sendable {
     let endedDevices: EndedDevices
     /// The number of firings that steps recorded since the start and that are not added up yet.
     let notAddedUp = Atomic<Int>(0)
+    /// The containers whose edits appended much lately, which the writer takes one by one.
+    let largeEdits = LargeEdits()
     /// The queue of callers that read much.
     let line: ReaderLine
     /// The gate that refuses changes at the limits; the code that watches the limits sets it.

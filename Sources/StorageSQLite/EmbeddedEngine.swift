@@ -125,6 +125,8 @@ final class EmbeddedEngine: StoreEngine {
         inbox.submit(requests)
     }
 
+    func isContended(by container: ContainerKey) -> Bool { inbox.isContended(by: container) }
+
     func translated(_ error: any Error) -> any Error {
         StorageError.translate(error, path: place)
     }

@@ -170,6 +170,21 @@ def cascades(state, place):
         state["answers"]["deleted"] = state["answers"].get("deleted", 0) + 1
 
 
+@attack(4)
+def alterations(state, place):
+    """Small changes of records of a megabyte, each of which is written whole, before and after."""
+    user = f"alterer{state['id']}"
+    state["n"] += 1
+    # The first changes make the records, half of each at a time.
+    large = {1: "t", 2: "u"}.get(state["n"])
+    for names in [[number] for number in range(8)] if large else [range(8)]:
+        request(state, place, "POST", place.path("records/modify", user, database="private"), {
+            "desiredKeys": ["n"], "operations": [{"operationType": "forceUpdate", "record": {
+                "recordType": "Large", "recordName": f"large{number}", "fields": {
+                    large or "n": {"value": "x" * 480_000 if large else state["n"]}}}}
+                for number in names]})
+
+
 @attack(1)
 def lessons(state, place):
     """Webhooks that teach the schema as many fields as they hold."""

@@ -81,6 +81,74 @@ import Testing
         #expect(inbox.nextBatch(after: 1)?.count == settings.commitChanges)
     }
 
+    @Test func `requests without room go back before all others, and the full line waits`() {
+        var lines = WriteLines()
+        for number in 1...4 { lines.append(Self.request(Sample.container, changes: number)) }
+        lines.append(Self.request(Self.other, changes: 5))
+        let batch = lines.take(changes: 256)
+        #expect(batch.map(\.changes) == [1, 2, 3, 4, 5])
+        lines.append(Self.request(nil, changes: 6, lane: .own))
+        lines.append(Self.request(Sample.container, changes: 7))
+        lines.takeBack(batch[2...], after: Sample.container)
+        #expect(lines.count == 5)
+        #expect(lines.changes == 25)
+        #expect(lines.bytes == 25)
+        #expect(lines.take(changes: 256).map(\.changes) == [5, 6, 3, 4, 7])
+        #expect(lines.isEmpty)
+        #expect(lines.bytes == 0)
+    }
+
+    @Test func `a commit of large entries ends early while several containers write`() async throws
+    {
+        let store = try await TemporaryStore().openReady()
+        let first = store.commitCount
+        #expect(try await Self.edit(16, in: store) == (1...16).map { LogPosition($0) })
+        // Both parts are in one commit while no other container writes.
+        #expect(store.commitCount - first == 1)
+        try await store.write(of: Self.other) { _ in }
+        let second = store.commitCount
+        // Each edit is a part now, and the fourth reaches the limit.
+        #expect(try await Self.edit(16, in: store) == (17...32).map { LogPosition($0) })
+        #expect(store.commitCount - second == 4)
+        await store.close()
+    }
+
+    @Test func `a webhook of large changes goes in by parts while several containers write`()
+        async throws
+    {
+        let store = try await TemporaryStore().openReady()
+        let changes = (1...5).map { number in
+            var change = Sample.change("large-\(number)")
+            change.after = RecordImage(["text": .string(String(repeating: "x", count: 400_000))])
+            return ChangeToAppend(change, key: nil)
+        }
+        func append(_ some: ArraySlice<ChangeToAppend>) async throws -> [AppendOutcome] {
+            try await store.append(
+                Array(some), container: Sample.container, source: Sample.source,
+                at: Sample.moment(0))
+        }
+        #expect(try await append(changes[...]) == (1...5).map { .appended(LogPosition($0)) })
+        try await store.write(of: Self.other) { _ in }
+        #expect(try await append(changes[...]) == (6...8).map { .appended(LogPosition($0)) })
+        #expect(try await append(changes[3...]) == (9...10).map { .appended(LogPosition($0)) })
+        await store.close()
+    }
+
+    /// Makes edits that append 300 kB each, and returns their positions.
+    private static func edit(_ count: Int, in store: RelayStore) async throws -> [LogPosition] {
+        let text = String(repeating: "x", count: 300_000)
+        return try await store.write(
+            Array(0..<count), .independent, of: Sample.container, from: ()
+        ) { edits, _, commit in
+            let container = try commit.container(Sample.container)
+            return try edits.map { _ in
+                try commit.append(
+                    .devicesEnded(serials: []), storedBody: text, in: container,
+                    at: Sample.moment(0))
+            }
+        }
+    }
+
     @Test func `while others wait a container only gets what is left`() {
         var settings = StoreSettings.forTests
         settings.waitingChanges = 100

@@ -14,6 +14,11 @@ package struct StoreSettings: Sendable, Hashable {
     /// The same limit while several containers write, so that a container's change waits for at
     /// most this many changes of others.
     package var commitChangesBesideOthers = 64
+    /// The size of the appended entries in bytes at which a commit ends while several containers
+    /// write.
+    ///
+    /// Writing a megabyte of them takes some 10 ms, with the records that they change.
+    package var commitBytesBesideOthers = 1024 * 1024
     /// The maximum number of changes that wait to be written.
     ///
     /// Beyond it, appends are refused as overload.

@@ -106,6 +106,7 @@ final class ServerWriter: @unchecked Sendable {
         do {
             let finished = try finish(batch)
             commits.wrappingAdd(1, ordering: .relaxed)
+            inbox.takeBack(batch, after: finished.answers.count)
             endedDevices.note(finished.appended)
             horizon.advance(to: finished.head, appended: finished.appended)
             for answer in finished.answers { answer() }
@@ -197,7 +198,8 @@ final class ServerWriter: @unchecked Sendable {
         do {
             try connection.begin()
             let head = try PostgresError.concerningAll { try lock(connection) }
-            var commit = OpenCommit(Database(connection), head: head, quotas: settings.quotas)
+            var commit = OpenCommit(
+                Database(connection), head: head, quotas: settings.quotas, most: inbox.mostBytes)
             var answers: [@Sendable () -> Void] = []
             answers.reserveCapacity(batch.count)
             for (index, request) in batch.enumerated() {

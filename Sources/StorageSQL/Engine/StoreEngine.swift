@@ -1,3 +1,4 @@
+package import RelayModel
 package import Storage
 
 /// The database behind a ``RelayStore``: how to read and write it, and what is specific to it.
@@ -26,6 +27,9 @@ package protocol StoreEngine: AnyObject, Sendable {
     /// requests with ``OpenCommit/run(_:_:)``. After the commit, and before any answer, it passes
     /// what was appended to the store's ``EndedDevices`` and ``LogHorizon``.
     func submit(_ requests: [WriteRequest]) -> StorageError?
+
+    /// Returns whether containers other than `container` wrote recently.
+    func isContended(by container: ContainerKey) -> Bool
 
     /// Returns the error that callers get for a failure of the engine.
     ///
@@ -65,6 +69,9 @@ package protocol StoreEngine: AnyObject, Sendable {
 }
 
 extension StoreEngine {
+    /// Always `false`, for an engine that does not write.
+    package func isContended(by container: ContainerKey) -> Bool { false }
+
     /// Always `false`, for an engine whose store no other process can take.
     package var isInDoubt: Bool { false }
 

@@ -44,7 +44,9 @@ struct AppendStep: Sendable {
                 outcomes.append(outcome)
                 // Even a short change of a kept record contains the whole record twice.
                 bytes += commit.bytes(since: beginning)
-                guard bytes < RecordEditAllowance.maximumBytes else { break appending }
+                guard bytes < RecordEditAllowance.maximumBytes, !commit.isFull else {
+                    break appending
+                }
             }
         }
         try kept.end(in: commit.db)

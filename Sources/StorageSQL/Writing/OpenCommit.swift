@@ -9,6 +9,7 @@ package struct OpenCommit {
     struct Bookmark {
         let head: LogPosition
         let appendedCount: Int
+        let bytes: Int
     }
 
     /// The writer's connection.
@@ -19,6 +20,8 @@ package struct OpenCommit {
     package private(set) var head: LogPosition
     /// The appended entries, in order.
     package private(set) var appended: [StoredEntry] = []
+    /// The size of the appended bodies in bytes.
+    package private(set) var bytes = 0
     /// Rows that consecutive changes need again and again.
     private var known = KnownRows()
     /// The remembered keys that appends looked up; complete as long as only appends write.
@@ -32,27 +35,35 @@ package struct OpenCommit {
     /// The number of entries appended before the current request.
     private var requestStart = 0
 
-    /// Creates a commit that continues after `head`.
-    package init(_ db: Database, head: LogPosition, quotas: Quotas) {
+    /// The size in bytes at which the commit takes no further request.
+    private let mostBytes: Int
+
+    /// Creates a commit that continues after `head` and is full at `most` bytes.
+    package init(_ db: Database, head: LogPosition, quotas: Quotas, most: Int = .max) {
         self.db = db
         self.quotas = quotas
         self.head = head
+        mostBytes = most
     }
+
+    /// Whether the commit has appended so much that others should have their turn.
+    package var isFull: Bool { bytes >= mostBytes }
 
     /// The position of the next entry.
     var next: LogPosition { head.next }
 
     /// The current state, to return to.
-    var bookmark: Bookmark { Bookmark(head: head, appendedCount: appended.count) }
+    var bookmark: Bookmark {
+        Bookmark(head: head, appendedCount: appended.count, bytes: bytes)
+    }
 
     /// Returns the size of the bodies appended since `bookmark`, in bytes.
-    func bytes(since bookmark: Bookmark) -> Int {
-        appended.dropFirst(bookmark.appendedCount).reduce(0) { $0 + $1.bytes }
-    }
+    func bytes(since bookmark: Bookmark) -> Int { bytes - bookmark.bytes }
 
     /// Discards the entries appended since `bookmark`.
     mutating func restore(_ bookmark: Bookmark) {
         head = bookmark.head
+        bytes = bookmark.bytes
         appended.removeLast(appended.count - bookmark.appendedCount)
     }
 
@@ -227,7 +238,9 @@ package struct OpenCommit {
         let entry = LogEntry(
             position: position, appendedAt: now, container: container.key, body: body,
             continuesRequest: continues)
-        appended.append(StoredEntry(entry: entry, bytes: storedBody.utf8.count))
+        let size = storedBody.utf8.count
+        appended.append(StoredEntry(entry: entry, bytes: size))
+        bytes += size
         return position
     }
 }

@@ -78,6 +78,18 @@ package final class WriteInbox: Sendable {
         }
     }
 
+    /// The size of the appended entries in bytes at which a commit takes no further request.
+    package var mostBytes: Int { isContended ? settings.commitBytesBesideOthers : .max }
+
+    /// Takes back the requests of a batch for which a commit had no room: those after the first
+    /// `count`.
+    ///
+    /// They were accepted before, so no limit refuses them now.
+    package func takeBack(_ batch: [WriteRequest], after count: Int) {
+        guard count < batch.count, let last = batch[..<count].last else { return }
+        state.withLock { $0.waiting.takeBack(batch[count...], after: last.container) }
+    }
+
     /// Answers all waiting requests with `error` without writing them.
     ///
     /// Later requests are accepted again.
@@ -91,6 +103,11 @@ package final class WriteInbox: Sendable {
 
     /// Whether several containers wrote recently.
     package var isContended: Bool { state.withLock { $0.contention.isContended(at: elapsed()) } }
+
+    /// Whether containers other than `container` wrote recently.
+    package func isContended(by container: ContainerKey) -> Bool {
+        state.withLock { $0.contention.isContended(by: container, at: elapsed()) }
+    }
 
     /// Refuses requests from now on with `error`.
     ///

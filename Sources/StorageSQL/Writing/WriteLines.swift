@@ -80,4 +80,29 @@ struct WriteLines: Sendable {
         }
         return batch
     }
+
+    /// Puts requests that were taken last, and not run, back at the front of their lines.
+    ///
+    /// The line of `party`, which filled the commit, has its next turn after all others.
+    mutating func takeBack(_ requests: ArraySlice<WriteRequest>, after party: ContainerKey?) {
+        var returned: [ContainerKey?: [WriteRequest]] = [:]
+        var order: [ContainerKey?] = []
+        for request in requests {
+            if returned[request.container] == nil { order.append(request.container) }
+            returned[request.container, default: []].append(request)
+            changes += request.changes
+            bytes += request.bytes
+        }
+        count += requests.count
+        for (party, requests) in returned {
+            var line = lines[party] ?? Line()
+            line.requests.insert(contentsOf: requests, at: 0)
+            line.changes += requests.reduce(0) { $0 + $1.changes }
+            line.bytes += requests.reduce(0) { $0 + $1.bytes }
+            lines[party] = line
+        }
+        let others = turns.filter { returned[$0] == nil && $0 != party }
+        turns = order.filter { $0 != party } + others
+        if lines[party] != nil { turns.append(party) }
+    }
 }

@@ -86,6 +86,7 @@ final class GroupWriter: Sendable {
                 for request in batch { request.fail(failure) }
                 return
             }
+            inbox.takeBack(batch, after: finished.answers.count)
             endedDevices.note(finished.appended)
             horizon.advance(to: finished.head, appended: finished.appended)
             for answer in finished.answers { answer() }
@@ -133,6 +134,7 @@ final class GroupWriter: Sendable {
         /// The number of commits so far; `nil` if this one changed nothing.
         let count: Int64?
         let appended: [StoredEntry]
+        /// The answers of the requests that ran, which are the first of the batch.
         let answers: [@Sendable () -> Void]
     }
 
@@ -144,14 +146,15 @@ final class GroupWriter: Sendable {
     ) throws -> Finished {
         if let closed = horizon.closed { throw closed }
         let start = horizon.head
-        var commit = OpenCommit(db.database, head: start, quotas: settings.quotas)
+        var commit = OpenCommit(
+            db.database, head: start, quotas: settings.quotas, most: inbox.mostBytes)
         var answers: [@Sendable () -> Void] = []
         answers.reserveCapacity(batch.count)
         let changes = db.totalChangesCount
         var count: Int64?
         try db.begin(.immediate)
         do {
-            for request in batch {
+            for request in batch where !commit.isFull {
                 answers.append(try perform(request, isolation, in: &commit))
             }
             if commit.head != start || db.totalChangesCount != changes {
