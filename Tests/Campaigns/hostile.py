@@ -185,6 +185,13 @@ def alterations(state, place):
                 for number in names]})
 
 
+@attack(4)
+def feeds(state, place):
+    """Pages of changes that are as long as a page may be."""
+    request(state, place, "POST", place.path("changes/zone", "one"), {
+        "zones": [{"zoneID": {"zoneName": "_defaultZone"}}] * 200})
+
+
 @attack(1)
 def lessons(state, place):
     """Webhooks that teach the schema as many fields as they hold."""

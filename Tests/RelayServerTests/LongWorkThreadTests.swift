@@ -89,6 +89,31 @@ import Testing
         #expect(await niceness() == before)
     }
 
+    @Test func `answers of many records are formed on the thread of low priority`() async throws {
+        let answers = LongAnswers(thread: LongWorkThread(name: "belfry.test"))
+        func form(_ records: Int) async throws -> Int32 {
+            try await answers.forming(records) {
+                getpriority(numericCast(PRIO_PROCESS.rawValue), 0)
+            }
+        }
+        let before = await niceness()
+        #expect(try await form(LongAnswers.leastRecords - 1) == before)
+        #expect(try await form(LongAnswers.leastRecords) == before + 10)
+        await #expect(throws: CancellationError.self) {
+            try await answers.forming(LongAnswers.leastRecords) { () throws -> Int in
+                throw CancellationError()
+            }
+        }
+    }
+
+    @Test func `a long answer has the body that a short one has`() async throws {
+        let answers = LongAnswers(thread: LongWorkThread(name: "belfry.test"))
+        for count in [1, LongAnswers.leastBytes] {
+            let json: JSONValue = ["text": .string(String(repeating: "x", count: count))]
+            #expect(await answers.answer(json).body == json.utf8)
+        }
+    }
+
     @Test func `begun work is finished even if the thread is released`() async {
         var thread: LongWorkThread? = LongWorkThread(name: "belfry.test")
         let works = (0..<8).map { number in

@@ -81,7 +81,7 @@ struct RouteTable: Sendable {
     private var records: [RelayRoute] {
         let calls = RecordCalls(
             clients: clients, shadow: relay.shadow, store: relay.registry.storeIdentity,
-            lists: relay.lists, limits: relay.limits)
+            lists: relay.lists, answers: relay.longAnswers, limits: relay.limits)
         return RecordRoutes(
             calls: calls, log: relay.log, turns: ContainerTurns(turns: relay.turns),
             identifiers: identifiers

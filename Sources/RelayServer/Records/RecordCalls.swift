@@ -10,6 +10,8 @@ struct RecordCalls: Sendable {
     let store: UUIDBytes
     /// The queue for calls that list much.
     let lists: ReaderLine
+    /// Writes answers with records, which may be long.
+    let answers: LongAnswers
     let limits: RequestLimits
 
     /// Returns the route of a call on records, for callers that may own records.

@@ -50,7 +50,7 @@ struct RecordFeedRoutes: Sendable {
             "records": .array(records.map { .object(shown.record($0, for: caller)) })
         ]
         answer["continuationMarker"] = marker.map { .string($0) }
-        return RelayAnswer(json: .object(answer))
+        return await calls.answers.answer(.object(answer))
     }
 
     private func recordChanges(
@@ -62,7 +62,7 @@ struct RecordFeedRoutes: Sendable {
             caller.zoneID(body), body, limit: body.resultsLimit(), caller, shown)
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let feed = try await answers(to: [question], caller)[0].get()
-            return RelayAnswer(json: .object(feed))
+            return await calls.answers.answer(.object(feed))
         }
     }
 
@@ -90,7 +90,7 @@ struct RecordFeedRoutes: Sendable {
                 let answer = question.flatMap { _ in rest.removeFirst() }
                 return entry(answer, of: zoneID, caller, request)
             }
-            return RelayAnswer(json: ["zones": .array(entries)])
+            return await calls.answers.answer(["zones": .array(entries)])
         }
     }
 
@@ -116,8 +116,11 @@ struct RecordFeedRoutes: Sendable {
     ) async throws -> [Result<JSONObject, any Error>] {
         let found = try await calls.shadow.recordChanges(
             in: questions.map(\.change), of: caller.place, bytes: Limits.maximumPageBytes)
-        return zip(questions, found).map { question, changes in
-            Result { try question.answer(changes, caller) }
+        let records = found.reduce(0) { $0 + $1.page.elements.count }
+        return try await calls.answers.forming(records) {
+            zip(questions, found).map { question, changes in
+                Result { try question.answer(changes, caller) }
+            }
         }
     }
 

@@ -150,7 +150,7 @@ struct RecordRoutes: Sendable {
             return error.entry(
                 "recordName", .string(id.recordName.rawValue), uuid: request.uuid)
         }
-        return RelayAnswer(json: ["records": .array(entries)])
+        return await calls.answers.answer(["records": .array(entries)])
     }
 
     /// Parses dictionaries with `recordName` and optionally `desiredKeys`, or bare names.
