@@ -42,9 +42,19 @@ import Testing
         .deliver(frames, LiveFrame(["type": "at", "at": .string(token)]), LogPosition(1))
     }
 
+    /// Returns all waiting frames, which are taken some at a time.
+    private static func all(of hub: StreamHub) throws(APIError) -> [LiveFrame] {
+        var frames: [LiveFrame] = []
+        while true {
+            let some = try hub.takeSome(after: frames.reduce(0) { $0 + $1.count })
+            guard !some.isEmpty else { return frames }
+            frames += some
+        }
+    }
+
     /// Returns the names of the waiting frames, and the tokens that follow them.
     private static func heard(_ hub: StreamHub) -> [String] {
-        ((try? hub.takeAll()) ?? []).map { frame in
+        ((try? all(of: hub)) ?? []).map { frame in
             if let token = frame.token { return token }
             guard case .string(let name)? = try? JSONValue(parsing: frame.bytes).value(at: ["id"])
             else {
@@ -149,7 +159,7 @@ import Testing
     /// Returns the error that a poll is refused with.
     private static func refusal(of hub: StreamHub) -> APIError? {
         do throws(APIError) {
-            _ = try hub.takeAll()
+            _ = try all(of: hub)
             return nil
         } catch {
             return error
@@ -169,6 +179,20 @@ import Testing
         let own = stream(3, of: "carol", backlog)
         hubs.post([.send(3, [Self.frame(String(repeating: "c", count: 33 * 1024 * 1024))])])
         #expect(Self.refusal(of: own)?.code == .quotaExceeded)
+    }
+
+    @Test func `the frames of an answer are taken some at a time, and too many are refused`() throws
+    {
+        let hub = stream(1)
+        for name in 0..<8 {
+            hubs.post([.send(1, [Self.frame("\(name)" + String(repeating: "a", count: 99_000))])])
+        }
+        #expect(try hub.takeSome(after: 0).count == 3)
+        #expect(try hub.takeSome(after: 32 * 1024 * 1024 - 1).count == 1)
+        #expect(throws: APIError.self) { try hub.takeSome(after: 32 * 1024 * 1024) }
+        #expect(try hub.takeSome(after: 300_000).count == 3)
+        #expect(try hub.takeSome(after: 600_000).count == 1)
+        #expect(try hub.takeSome(after: 32 * 1024 * 1024).isEmpty)
     }
 
     @Test func `a removed stream is forgotten, and late commands do not revive it`() {

@@ -334,20 +334,36 @@ struct LiveRoutes: Sendable {
         }
         try Task.checkCancellation()
         if let end = try access.end(of: identity, since: mark) { throw end.error }
-        let frames = try hub.takeAll()
-        var bytes = Array(#"{"frames":["#.utf8)
-        for (index, frame) in frames.enumerated() {
-            if index > 0 { bytes.append(UInt8(ascii: ",")) }
-            bytes += frame.head
-            bytes += frame.rest
-        }
-        let at = frames.last { $0.token != nil }?.token
-        bytes += Array("],\"at\":".utf8) + (at.map { JSONValue.string($0) } ?? .null).utf8
-        bytes.append(UInt8(ascii: "}"))
         var answer = RelayAnswer(status: 200)
         answer.contentType = "application/json; charset=utf-8"
-        answer.body = bytes
+        answer.body = try await Self.body(of: hub)
         return answer
+    }
+
+    /// Returns the answer to a poll, with all frames so far.
+    ///
+    /// Other requests have their turns in between, because large results take a quarter of a second
+    /// to write.
+    private static func body(of hub: StreamHub) async throws -> [UInt8] {
+        var bytes = Array(#"{"frames":["#.utf8)
+        var at: String?
+        var taken = 0
+        while true {
+            let frames = try hub.takeSome(after: taken)
+            guard !frames.isEmpty else { break }
+            for frame in frames {
+                if taken > 0 { bytes.append(UInt8(ascii: ",")) }
+                bytes += frame.head
+                bytes += frame.rest
+                taken += frame.count
+                at = frame.token ?? at
+            }
+            await Task.yield()
+            try Task.checkCancellation()
+        }
+        bytes += Array("],\"at\":".utf8) + (at.map { JSONValue.string($0) } ?? .null).utf8
+        bytes.append(UInt8(ascii: "}"))
+        return bytes
     }
 
     /// Returns the part of a request that is kept while its client is there: who it is.

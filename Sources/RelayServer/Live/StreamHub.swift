@@ -320,18 +320,20 @@ final class StreamHub: LiveHub {
         return bytes + [10, 10]
     }
 
-    /// Returns all frames so far.
+    /// Returns the next frames of an answer that has `bytes` of them so far; none if nothing waits.
+    ///
+    /// The engine waits while frames are taken, and they may be written only then.
     ///
     /// - Throws: The reason for which the stream has ended, if any; 413 if there are too many
     ///   frames for one answer.
-    func takeAll() throws(APIError) -> [LiveFrame] {
-        let (frames, isWhole, end) = state.withLock { state in
-            // Under one lock: frames that arrive while others are taken do not count as too much.
-            let frames = take(atMost: Self.bytesOfAnAnswer, from: &state)
-            return (frames, state.outbox.isEmpty && !state.wasOverfull, state.end)
+    func takeSome(after bytes: Int) throws(APIError) -> [LiveFrame] {
+        let most = min(Self.bytesAtATime, Self.bytesOfAnAnswer - bytes)
+        let (frames, isTooMuch, end) = state.withLock { state in
+            let frames = take(atMost: most, from: &state)
+            return (frames, most <= 0 && !state.outbox.isEmpty || state.wasOverfull, state.end)
         }
         if let end { throw end.error }
-        guard isWhole else {
+        guard !isTooMuch else {
             throw APIError(
                 .quotaExceeded,
                 "the answer would have more than \(Self.bytesOfAnAnswer) bytes; ask for less, or "
