@@ -12,10 +12,12 @@ extension RelayStore {
     /// and the caller gets the error, as if the relay had stopped between them.
     ///
     /// `body` runs a part, and may run more than once. The value that it leaves in `start` is
-    /// passed to the next part. `along` is the additional cost of the first part, in edits.
+    /// passed to the next part. `along` is the additional cost of the first part, in edits, and
+    /// `besides` that of an edit, in changes.
     func write<Edit: Sendable, Rest: Sendable, Outcome: Sendable>(
         _ edits: [Edit], _ atomicity: EditAtomicity, _ lane: WriteRequest.Lane = .own,
-        of container: ContainerKey, along: Int = 0, from start: Rest,
+        of container: ContainerKey, along: Int = 0,
+        besides: @Sendable (Edit) -> Int = { _ in 0 }, from start: Rest,
         _ body: @escaping @Sendable ([Edit], inout Rest, inout OpenCommit) throws -> [Outcome]
     ) async throws -> [Outcome] {
         let isAlone = !engine.isContended(by: container) || !largeEdits.contains(container)
@@ -27,10 +29,12 @@ extension RelayStore {
                 continuation.resume(with: $0)
             }
             let requests = parts.enumerated().map { index, part in
-                WriteRequest(
+                let count = part.count + (index == 0 ? along : 0)
+                return WriteRequest(
                     lane: lane, container: container,
-                    changes: (part.count + (index == 0 ? along : 0))
-                        * WriteRequest.changesPerEdit, bytes: 0,
+                    changes: count * WriteRequest.changesPerEdit
+                        + part.reduce(0) { $0 + besides($1) },
+                    bytes: 0,
                     answersCaller: index == parts.count - 1,
                     perform: { [largeEdits] commit in
                         var rest = write.rest(before: index)

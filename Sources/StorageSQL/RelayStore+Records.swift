@@ -11,7 +11,9 @@ extension RelayStore: Shadow {
         let parts = try await admitted(place.container) { store in
             try await store.write(
                 edits, atomicity, .intake, of: place.container,
-                along: room.isResumed ? room.records : 0, from: RecordEditAllowance(room)
+                along: room.isResumed ? room.records : 0,
+                besides: { $0.validated.count / WriteRequest.lookupsPerChange },
+                from: RecordEditAllowance(room)
             ) { edits, allowance, commit in
                 let shadowRows = ShadowRows(
                     place: place, container: try commit.container(place.container))

@@ -113,6 +113,26 @@ import Testing
         await store.close()
     }
 
+    @Test func `edits that look much up share no commit while several containers write`()
+        async throws
+    {
+        let store = try await TemporaryStore().openReady()
+        try await store.write(of: Self.other) { _ in }
+        try await store.write(of: Sample.container) { _ in }
+        for (lookups, commits) in [(0, 1), (60, 2)] as [(Int, UInt64)] {
+            let before = store.commitCount
+            let outcomes = try await store.write(
+                Array(0..<16), .independent, of: Sample.container, besides: { _ in lookups },
+                from: ()
+            ) { edits, _, _ in
+                edits
+            }
+            #expect(outcomes == Array(0..<16))
+            #expect(store.commitCount - before == commits)
+        }
+        await store.close()
+    }
+
     @Test func `a webhook of large changes goes in by parts while several containers write`()
         async throws
     {

@@ -42,6 +42,9 @@ package struct WriteRequest: Sendable {
     /// The number of changes that an edit of a subscription or record counts as, according to the
     /// writer's time for both.
     static let changesPerEdit = 4
+    /// The number of records that an edit may look up for a change more, according to the same
+    /// time.
+    static let lookupsPerChange = 8
 
     package init(
         lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, answersCaller: Bool = true,
