@@ -248,6 +248,45 @@ import Testing
         }
     }
 
+    @Test(arguments: ["title", "subtitle", "alertLocalizationKey"])
+    func `a text of blanks does not stay in the place of one that shows something`(
+        blank: String
+    ) throws {
+        let composition = Composition { info in
+            info.alertBody = String(repeating: "\u{1}", count: 2040)
+            switch blank {
+            case "title": info.title = " "
+            case "subtitle": info.subtitle = " "
+            default: info.alertLocalizationKey = "\u{3000}"
+            }
+        }
+        #expect(composition.push.payload.count <= Limits.maximumPayloadBytes)
+        // An alert that consists of a text alone is a bare string.
+        guard case .string(let shown)? = object(try composition.aps)["alert"] else {
+            Issue.record("no text")
+            return
+        }
+        #expect(shown.hasPrefix("\u{1}"))
+    }
+
+    @Test func `a sound stays beside a text of blanks`() throws {
+        let composition = Composition { info in
+            info.title = " "
+            info.soundName = String(repeating: "\u{1}", count: 2000)
+        }
+        #expect(try object(composition.aps)["sound"] == "default")
+    }
+
+    @Test func `texts of blanks alone are left out until one is left`() throws {
+        let composition = Composition { info in
+            info.alertBody = String(repeating: " ", count: 2000)
+            info.title = String(repeating: " ", count: 2000)
+            info.subtitle = String(repeating: " ", count: 2000)
+        }
+        #expect(composition.push.payload.count <= Limits.maximumPayloadBytes)
+        #expect(object(try composition.aps)["alert"] != nil)
+    }
+
     @Test func `a text alone is cut to what fits`() throws {
         let composition = Composition { info in
             info.alertBody = String(repeating: "\u{1}", count: 2048)

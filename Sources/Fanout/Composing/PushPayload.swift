@@ -123,20 +123,27 @@ struct PushPayload: Sendable {
         for name in ["body", "loc-key", "loc-args"] { alert[name] = nil }
     }
 
-    /// Removes a text and its arguments, unless it is the last text.
+    /// Removes a text and its arguments, unless it is the last text that shows something.
     private mutating func dropText(_ name: String) {
-        let isLast = !Self.texts.contains { $0 != name && alert[$0] != nil }
+        let others = Self.texts.filter { $0 != name && alert[$0] != nil }
+        let isLast = shows(name) ? !others.contains(where: shows) : others.isEmpty
         guard !isLast, alert[name] != nil else { return }
         alert[name] = nil
         if name.hasSuffix("loc-key") { alert[name.dropLast(3) + "args"] = nil }
+    }
+
+    /// Returns whether the alert has that text, and the text does not consist of blanks alone.
+    private func shows(_ name: String) -> Bool {
+        guard case .string(let text)? = alert[name] else { return false }
+        return !text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
     }
 
     /// Removes the sound, unless the push has nothing else to show.
     ///
     /// Then the system's sound replaces it.
     private mutating func dropSound() {
-        let shows = badge != nil || Self.texts.contains { alert[$0] != nil }
-        sound = shows || sound == nil ? nil : "default"
+        let hasOther = badge != nil || Self.texts.contains(where: shows)
+        sound = hasOther || sound == nil ? nil : "default"
     }
 
     /// Cuts the last text until the payload fits.
