@@ -82,13 +82,18 @@ static unsigned char *scratch(struct page_file *file) {
     return file->scratch;
 }
 
+static int read_bytes(sqlite3_file *next, void *bytes, int amount, sqlite3_int64 offset) {
+    int result = next->pMethods->xRead(next, bytes, amount, offset);
+    // For EIO, SQLite would report a damaged database, but the disk failed.
+    return result == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : result;
+}
+
 static int read_part(struct page_file *file, void *bytes, int amount, sqlite3_int64 offset) {
     int size = file->page_size;
     sqlite3_int64 start = offset / size * size;
     unsigned char *page = scratch(file);
     if (!page) return SQLITE_IOERR_NOMEM;
-    sqlite3_file *next = inner(&file->base);
-    int result = next->pMethods->xRead(next, page, size, start);
+    int result = read_bytes(inner(&file->base), page, size, start);
     if (result != SQLITE_OK) return result;
     if (!is_intact(page, size, start)) return SQLITE_IOERR_DATA;
     memcpy(bytes, page + (offset - start), amount);
@@ -97,14 +102,13 @@ static int read_part(struct page_file *file, void *bytes, int amount, sqlite3_in
 
 static int page_read(sqlite3_file *base, void *bytes, int amount, sqlite3_int64 offset) {
     struct page_file *file = (struct page_file *)base;
-    sqlite3_file *next = inner(base);
     // SQLite reads the header before it locks the file, when the page may be half written.
     int is_header = offset + amount <= HEADER;
     if (file->is_sealed && file->page_size && !is_header && !is_page(amount, offset)
         && offset / file->page_size == (offset + amount - 1) / file->page_size) {
         return read_part(file, bytes, amount, offset);
     }
-    int result = next->pMethods->xRead(next, bytes, amount, offset);
+    int result = read_bytes(inner(base), bytes, amount, offset);
     if (!file->is_database || result != SQLITE_OK) return result;
     if (offset == 0 && amount >= HEADER) learn(file, bytes);
     if (!file->is_sealed || !is_page(amount, offset)) return result;

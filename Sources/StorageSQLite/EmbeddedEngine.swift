@@ -133,7 +133,8 @@ final class EmbeddedEngine: StoreEngine {
 
     /// Runs `body` on a reader.
     ///
-    /// Damage that a reader finds ends all writing, as damage found by the writer does.
+    /// If a reader finds damage, or a page that the disk cannot read, all writing ends, as it does
+    /// if the writer finds it.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (StorageSQL.Database) throws -> Value
     ) async throws -> Value {
@@ -142,6 +143,8 @@ final class EmbeddedEngine: StoreEngine {
         } catch {
             if let failure = error as? EmbeddedError, failure.isDamage {
                 writer.giveUp(.closed("damage was found: \(translated(error))"))
+            } else if let failure = error as? EmbeddedError, failure.isFailedRead {
+                writer.giveUp(.closed("a page could not be read: \(translated(error))"))
             }
             throw translated(error)
         }

@@ -307,6 +307,34 @@ import Testing
         #expect(await store.close() != nil)
     }
 
+    /// Reading unmapped memory through /proc/self/mem fails with EIO, as a bad sector does.
+    @Test func `a page that the disk cannot read ends all writing and is not called damage`()
+        async throws
+    {
+        let home = try await Self.filled(entries: 2000)
+        var settings = StoreSettings.forTests
+        settings.quickCheckBytes = 0
+        let store = try home.open(settings)
+        let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
+        try #require(memory >= 0)
+        defer { close(memory) }
+        var file = stat()
+        try #require(stat(home.path, &file) == 0)
+        for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+            var other = stat()
+            guard let descriptor = Int32(name), fstat(descriptor, &other) == 0,
+                other.st_ino == file.st_ino, other.st_dev == file.st_dev
+            else { continue }
+            dup2(memory, descriptor)
+        }
+        let error = await #expect(throws: StorageError.self) {
+            _ = try await store.entries(after: .start, limit: 5000)
+        }
+        #expect("\(try #require(error))".contains("disk I/O error"))
+        let end = try #require(await store.close())
+        #expect("\(end)".contains("a page could not be read"))
+    }
+
     @Test func `an old file without checksums gets them and loses nothing`()
         async throws
     {

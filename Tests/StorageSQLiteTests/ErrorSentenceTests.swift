@@ -33,6 +33,18 @@ import Testing
         #expect(sentence.hasPrefix(start), "\(sentence)")
     }
 
+    @Test(arguments: [
+        ("Page 73: unable to get the page. error code=266", "cannot be used: the disk could not"),
+        ("Page 73: unable to get the page. error code=8202", "is damaged: "),
+        ("Page 73: btreeInitPage() returns error code 11", "is damaged: "),
+    ])
+    func `what a check of the pages finds has its sentence`(line: String, start: String) throws {
+        let lines = ["*** in database main ***\n\(line)"]
+        let error = try #require(StorageError.checking("/file", found: lines))
+        #expect("\(error)".hasPrefix("/file \(start)"), "\(error)")
+        #expect(StorageError.checking("/file", found: ["ok"]) == nil)
+    }
+
     @Test func `a page without its checksum ends all writing`() {
         let failure = EmbeddedError(10 | 32 << 8)
         #expect(failure.isDamage && StorageError.verdict(on: failure) == .fatal)

@@ -53,8 +53,8 @@ int belfry_wal_follow(
 
 /// Installs a layer below all connections that are opened from now on. It adds a checksum to each
 /// page of a database file that has room for one, and verifies it whenever the page is read; a
-/// mismatch is SQLITE_IOERR_DATA. It also reports an exceeded quota as a full disk. Returns whether
-/// the layer is installed.
+/// mismatch is SQLITE_IOERR_DATA. It also reports an exceeded quota as a full disk, and a read that
+/// fails with EIO as SQLITE_IOERR_READ. Returns whether the layer is installed.
 int belfry_sqlite_guard_pages(void);
 
 /// Makes a database that is created, or rewritten by VACUUM, reserve room for checksums in its

@@ -69,6 +69,19 @@ extension StorageError {
         return StorageError.damaged(path: path, reason: reason)
     }
 
+    /// Returns the error for the `lines` that a check of the pages at `path` found, or nil if the
+    /// pages are sound.
+    static func checking(_ path: String, found lines: [String]) -> StorageError? {
+        guard lines != ["ok"] else { return nil }
+        let reason = lines.joined(separator: "; ")
+        // For a page that cannot be read, the check gives only the code.
+        guard !reason.contains("error code=\(EmbeddedError.failedRead)") else {
+            let failure = EmbeddedError(EmbeddedError.failedRead)
+            return .inaccessible(path: path, reason: cause(of: failure, at: path))
+        }
+        return .damaged(path: path, reason: reason)
+    }
+
     /// Returns the error for a file that is not a store; it does not report damage.
     static func noStore(_ path: String, _ reason: String) -> StorageError {
         .inaccessible(path: path, reason: "it is not a store of Belfry: \(reason)")
@@ -157,11 +170,16 @@ extension EmbeddedError {
         [SQLITE_CORRUPT, SQLITE_NOTADB].contains(code) || isWrongChecksum
     }
 
+    /// Whether the disk could not read a page.
+    var isFailedRead: Bool { extendedCode == Self.failedRead }
+
     /// Whether a page that was read does not match its checksum.
     var isWrongChecksum: Bool { extendedCode == Self.wrongChecksum }
 
     /// SQLITE_IOERR_DATA, which only Belfry's checksum layer (the VFS) returns.
     private static let wrongChecksum: Int32 = SQLITE_IOERR | 32 << 8
+    /// SQLITE_IOERR_READ.
+    static let failedRead: Int32 = SQLITE_IOERR | 1 << 8
     /// SQLITE_IOERR_FSYNC.
     private static let failedSync: Int32 = SQLITE_IOERR | 4 << 8
     /// SQLITE_IOERR_SHMSIZE.

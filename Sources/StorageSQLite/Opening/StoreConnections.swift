@@ -298,9 +298,7 @@ struct StoreConnections {
         for table in tables where try table.map({ try db.hasTable($0) }) ?? true {
             let sql = table.map { "PRAGMA quick_check('\($0)')" } ?? "PRAGMA quick_check(10)"
             let lines = try String.fetchAll(db.database, sql: sql)
-            guard lines == ["ok"] else {
-                throw StorageError.damaged(path: path, reason: lines.joined(separator: "; "))
-            }
+            if let error = StorageError.checking(path, found: lines) { throw error }
         }
     }
 }
