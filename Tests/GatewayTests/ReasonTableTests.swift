@@ -131,6 +131,18 @@ import Testing
         check(String(repeating: "x", count: 900), reason: String(repeating: "x", count: 200))
     }
 
+    @Test func `tokens that a foreign body repeats are not kept`() {
+        let token = String(repeating: "70686f6e65", count: 7)
+        check("<p>no /3/device/\(token)?a=1", reason: "<p>no /3/device/***?a=1")
+        check(#"{"reason":"Bad \#(token)"}"#, reason: "Bad ***")
+        // The token reaches beyond what is shown.
+        let padding = String(repeating: "x", count: 190)
+        check("\(padding) \(token)", reason: "\(padding) ***")
+        let part = "eyJhbGciOiJFUzI1NiIsImtpZCI6IktFWTEyMzQ1NjcifQ"
+        check("bearer \(part).\(part).\(part)", reason: "bearer ***.***.***")
+        check(#"{"reason":"BadEnvironmentKeyIdInToken"}"#, reason: "BadEnvironmentKeyIdInToken")
+    }
+
     @Test func `a malformed timestamp does not spoil the reason`() {
         check(#"{"reason":"Unregistered","timestamp":"now"}"#, reason: "Unregistered")
     }
