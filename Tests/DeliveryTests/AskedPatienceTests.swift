@@ -128,6 +128,42 @@ import Testing
         #expect((1...20).allSatisfy { _ in other.look(at: later).isEmpty })
     }
 
+    @Test func `a gateway that hangs counts after ten seconds, whatever was sent to it`() {
+        let delivery = Fixtures.delivery(at: 1).delivery
+        func halted(_ breaker: inout GatewayBreaker, from second: Int) -> Int? {
+            (second...20).first { second in
+                let now = Fixtures.moment.advanced(by: .seconds(second))
+                return breaker.look(at: now).map(\.halt.reason)
+                    == ["the gateway cannot be used: no answer"]
+            }
+        }
+        // A delivery of the log is adopted two to three seconds after it was sent.
+        var adopting = GatewayBreaker()
+        let adopted = adopting.noteSilence(
+            in: RetryLane(of: delivery), since: Fixtures.moment.advanced(by: .seconds(1)),
+            at: Fixtures.moment.advanced(by: .seconds(3)))
+        #expect(adopted == nil)
+        let isTold = halted(&adopting, from: 4).map { $0 < 10 }
+        #expect(isTold == true)
+        // One that had waited is not adopted.
+        var waiting = GatewayBreaker()
+        waiting.noteSending(of: delivery)
+        waiting.noteSending(of: delivery)
+        let isWaitingTold = halted(&waiting, from: 1).map { $0 < 10 }
+        #expect(isWaitingTold == true)
+        // Any answer ends the count.
+        var answered = GatewayBreaker()
+        answered.noteSending(of: delivery)
+        #expect((1...5).allSatisfy { _ in answered.look(at: Fixtures.moment).isEmpty })
+        _ = answered.note(.accepted, of: delivery, at: Fixtures.moment)
+        let afterAnswer = halted(&answered, from: 6)
+        #expect(afterAnswer == nil)
+        answered.noteSending(of: delivery)
+        answered.reset(delivery.container)
+        let afterReset = halted(&answered, from: 6)
+        #expect(afterReset == nil)
+    }
+
     // MARK: Made-up tokens
 
     private static let invented = 60

@@ -170,6 +170,7 @@ struct DeliveryState: ~Copyable, Sendable {
                 settleUnsent(ticket, ending, of: owed, at: now)
             } else {
                 let number = tickets.open(ticket)
+                rules.noteSending(of: owed.delivery, as: ticket)
                 admission.requests.append(PushRequest(owed, ticket: number))
             }
         }
@@ -205,6 +206,7 @@ struct DeliveryState: ~Copyable, Sendable {
         if let ending = rules.firstEnding(of: owed, withdrawal, at: now) {
             settleUnsent(ticket, ending, of: owed, at: now)
         } else {
+            rules.noteSending(of: owed.delivery, as: ticket)
             admission.requests.append(
                 PushRequest(owed, ticket: tickets.open(ticket)))
         }

@@ -44,6 +44,18 @@ struct GatewayBreaker: Sendable {
     static let longestPause = Duration.seconds(30)
 
     private var failures: [Key: Failures] = [:]
+    /// The gateways that were given deliveries that are not adopted if their answer is slow, with
+    /// the number of looks since then, as long as nothing has ended there.
+    private var silent: [Key: Int] = [:]
+
+    /// Notes that a delivery is sent that had waited, or that belongs to a range.
+    ///
+    /// For the others ``noteSilence(in:since:at:)`` is called when they are adopted.
+    mutating func noteSending(of delivery: Delivery) {
+        guard delivery.gateway == .apns else { return }
+        let key = Key(container: delivery.container, environment: delivery.gatewayEnvironment)
+        if failures[key] == nil, silent[key] == nil { silent[key] = 0 }
+    }
 
     /// Counts the end of an attempt.
     ///
@@ -54,6 +66,7 @@ struct GatewayBreaker: Sendable {
         // If a courier's store has no room, that says nothing about APNs.
         guard delivery.gateway == .apns else { return nil }
         let key = Key(container: delivery.container, environment: delivery.gatewayEnvironment)
+        if !silent.isEmpty { silent[key] = nil }
         switch outcome.standing {
         case .works:
             if !failures.isEmpty { failures[key] = nil }
@@ -64,12 +77,18 @@ struct GatewayBreaker: Sendable {
     }
 
     /// Counts a delivery that has not been answered since `opened`.
+    ///
+    /// Its silence counts from then on, so that a gateway that hangs is noticed as early as one
+    /// that refuses connections.
     mutating func noteSilence(
         in lane: RetryLane, since opened: Timestamp, at now: Timestamp
     ) -> OutcomeJudge.Halt? {
         guard lane.topic != GatewayKind.courier.rawValue else { return nil }
         let key = Key(container: lane.container, environment: lane.environment)
-        if failures[key] == nil { failures[key] = Failures(since: opened) }
+        if failures[key] == nil {
+            let looks = Int(now.duration(since: opened).components.seconds)
+            failures[key] = Failures(looks: looks, since: opened)
+        }
         return fail(key, cause: "no answer", at: now)
     }
 
@@ -86,6 +105,7 @@ struct GatewayBreaker: Sendable {
     /// Forgets the counts of a container, after its settings were fixed.
     mutating func reset(_ container: ContainerKey) {
         failures = failures.filter { $0.key.container != container }
+        silent = silent.filter { $0.key.container != container }
     }
 
     /// Checks the failing gateways, once a second.
@@ -94,12 +114,28 @@ struct GatewayBreaker: Sendable {
     mutating func look(
         at now: Timestamp
     ) -> [(container: ContainerKey, halt: OutcomeJudge.Halt)] {
-        failures.filter { $0.value.pause == nil }.keys.compactMap { key in
+        lookAtSilent(at: now)
+        return failures.filter { $0.value.pause == nil }.keys.compactMap { key in
             guard var run = failures[key] else { return nil }
             run.looks += 1
             defer { failures[key] = run }
             guard run.looks >= Self.mostLooks else { return nil }
             return (key.container, Self.pause(&run, key, at: now))
+        }
+    }
+
+    /// Counts as failures the gateways that have been silent for as many looks as a failure takes.
+    private mutating func lookAtSilent(at now: Timestamp) {
+        for (key, looks) in silent {
+            guard looks + 1 >= Self.mostLooks else {
+                silent[key] = looks + 1
+                continue
+            }
+            silent[key] = nil
+            if failures[key] == nil {
+                failures[key] = Failures(
+                    count: 1, looks: looks, cause: "no answer", since: now)
+            }
         }
     }
 

@@ -304,6 +304,13 @@ struct SendRules: Sendable {
         }
     }
 
+    /// Notes that a delivery is sent, so that a gateway that does not answer is found.
+    mutating func noteSending(of delivery: Delivery, as ticket: DeliveryTracker.Ticket) {
+        // A delivery of the log is adopted if its answer is slow, and its silence is noted then.
+        if case .log = ticket { return }
+        gatewayBreaker.noteSending(of: delivery)
+    }
+
     /// Counts a delivery that has not been answered since `opened`.
     mutating func noteSilence(
         in lane: RetryLane, since opened: Timestamp, at now: Timestamp, news: inout HaltNews
