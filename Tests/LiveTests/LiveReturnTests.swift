@@ -29,7 +29,8 @@ import Testing
             for command in commands {
                 switch command {
                 case .send(_, let frames): note(frames)
-                case .deliver(let frames, _, _): note(frames.compactMap(\.whole))
+                case .deliver(let frames, _, _):
+                    note(frames.compactMap { $0.frame(for: client.reader, on: nil) })
                 default: break
                 }
             }
@@ -100,10 +101,10 @@ import Testing
         #expect(shown.keys.sorted() == ["low", "new"])
     }
 
-    private static func naming(_ readers: [String]) -> RecordChange {
+    private static func naming(_ readers: [String], _ price: Int64 = 5) -> RecordChange {
         var change = RecordChange(
             .update, of: LiveScenario.type, RecordID(recordName: Fixtures.identifier("named")))
-        change.after = RecordImage(Self.price(5))
+        change.after = RecordImage(Self.price(price))
         change.readers = readers
         return change
     }
@@ -143,6 +144,36 @@ import Testing
         if isAway {
             #expect(listener.takeReasons() == ["named readable", "named unreadable"])
         }
+    }
+
+    /// Whether the record fitted on the side of the change that the user cannot read would reveal
+    /// what it was there, one query for each value.
+    @Test(
+        "a user who reads a record on one side of a change is not told whether it fitted",
+        arguments: [false, true])
+    func tellsNothingOfTheOtherSide(isAway: Bool) async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([LiveScenario.edit(.create, "first")])
+        try await scenario.append(Self.naming(["bob"], 20))
+        let queries = ["cheap": LiveScenario.query(.result, where: "price < 10")]
+        let listener = Listener()
+        for (round, (reader, price)) in [("alice", Int64(5)), ("bob", 20)].enumerated() {
+            let version = Int64(round) * 2 + 1
+            try await scenario.withEngine { engine in
+                try await Self.come(listener, engine, queries, version: version)
+                if isAway { await engine.disconnect(1) }
+                try await scenario.append(Self.naming([reader], price))
+                if !isAway { try await engine.fence("f", of: 1) }
+            }
+            listener.client.leave()
+            try await scenario.withEngine { engine in
+                try await Self.come(listener, engine, queries, version: version + 1)
+            }
+            listener.client.leave()
+            let shown = listener.client.state.withLock { $0.shown["cheap"] ?? [:] }
+            #expect(shown.keys.sorted() == (reader == "alice" ? ["named"] : []))
+        }
+        #expect(listener.takeReasons() == ["named readable", "named unreadable"])
     }
 
     @Test("newly readable records are told in the order of the result")

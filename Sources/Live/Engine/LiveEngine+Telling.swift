@@ -20,14 +20,14 @@ extension LiveEngine {
         }
         var told = LiveGroupFrame(number, first.isSilent ? nil : frame(items))
         guard group.reader == nil else { return told }
-        let before = first.operation == .changed ? first.before : nil
-        told.narrow(to: first.record.readers, before: (before ?? first.record).readers)
+        let (before, after) = first.readers
+        told.narrow(to: after, before: before)
         guard told.readers != nil || told.readersBefore != nil else {
             return first.isSilent ? nil : told
         }
-        guard before != nil else { return told }
-        told.entered = frame(LiveItems([first.whereEntered]))
-        told.left = frame(LiveItems([first.whereLeft]))
+        guard first.operation == .changed || first.others != nil else { return told }
+        if first.operation != .removed { told.entered = frame(LiveItems([first.whereEntered])) }
+        if first.operation != .added { told.left = frame(LiveItems([first.whereLeft])) }
         return told
     }
 
@@ -349,15 +349,12 @@ extension LiveGroup {
     /// Returns the item in the form that one reader may be sent; `nil` if it gets none.
     private func readable(_ item: LiveItem, for reader: LiveReader) -> LiveItem? {
         guard self.reader == nil else { return item.isSilent ? nil : item }
-        let reads = reader.isAmong(item.record.readers)
-        guard item.operation == .changed, let before = item.before else {
-            return reads ? item : nil
-        }
-        switch (reader.isAmong(before.readers), reads) {
+        let (before, after) = item.readers
+        switch (reader.isAmong(before), reader.isAmong(after)) {
         case (true, true): return item.isSilent ? nil : item
         case (false, false): return nil
-        case (false, true): return item.whereEntered
-        case (true, false): return item.whereLeft
+        case (false, true): return item.operation == .removed ? nil : item.whereEntered
+        case (true, false): return item.operation == .added ? nil : item.whereLeft
         }
     }
 }

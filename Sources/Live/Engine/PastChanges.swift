@@ -128,7 +128,9 @@ struct PastChanges {
             return LiveFate(coming: coming, going: change.isSnapshot ? .forgotten : .deleted)
         }
         let canRead = reader?.isAmong(change.readers) ?? true
-        return LiveFate(coming: coming, going: canRead ? .left : .unreadable)
+        let fate = LiveFate(coming: coming, going: canRead ? .left : .unreadable)
+        guard reader == nil, let earlier else { return fate }
+        return fate.shared(from: earlier.readers, to: change.readers)
     }
 
     private func logged(_ entry: FollowedEntry) throws -> RecordChange? {
@@ -286,7 +288,9 @@ struct Telling {
         bytes += frame?.count ?? 0
         let isForAll =
             group.reader != nil
-            || items.allSatisfy { !$0.record.isForSome && !($0.before?.isForSome ?? false) }
+            || items.allSatisfy {
+                !$0.record.isForSome && !($0.before?.isForSome ?? false) && $0.others == nil
+            }
         if isForAll { shared[since] = frame }
         return frame
     }

@@ -40,6 +40,9 @@ struct LiveItem: Sendable {
     var moved = false
     /// The record before the change.
     var before: LiveRecord?
+    /// The users who could read the record on the other side of the change that brought it into
+    /// the result or took it out; `nil` if they are those who may read this item's record.
+    var others: LiveReaders?
     /// Whether only the record's readers changed and not what is shown of it.
     ///
     /// Clients whose user could read the record before and still can are sent nothing.
@@ -47,6 +50,17 @@ struct LiveItem: Sendable {
 
     /// The ID of the preceding record.
     var previous: RecordID? { neighbour?.id }
+
+    /// The users who could read the record before the change and those who may read it after it;
+    /// `nil` means everybody.
+    var readers: (before: [String]?, after: [String]?) {
+        let own = record.readers
+        switch operation {
+        case .added: return (others == nil ? own : others?.names, own)
+        case .changed: return (before == nil ? own : before?.readers, own)
+        case .removed: return (own, others == nil ? own : others?.names)
+        }
+    }
 
     /// The item for users who can read the record only since the change.
     var whereEntered: LiveItem { told(.added, .readable) }
@@ -62,10 +76,22 @@ struct LiveItem: Sendable {
     }
 }
 
+/// The users who may read a record.
+struct LiveReaders: Sendable {
+    /// Their names; `nil` means everybody.
+    let names: [String]?
+}
+
 /// The reasons that are given if a change brings a record into a result or takes it out.
 struct LiveFate: Sendable {
     let coming: LiveItem.Reason
     let going: LiveItem.Reason
+    /// For a result that readers share: the users who could read the record before the change, if
+    /// the change altered that.
+    var readersBefore: LiveReaders?
+    /// For a result that readers share: the users who may read the record after the change, if the
+    /// change altered that.
+    var readersAfter: LiveReaders?
 
     /// The record came to fit, or no longer fits.
     static let entered = LiveFate(coming: .entered, going: .left)
@@ -73,6 +99,18 @@ struct LiveFate: Sendable {
     /// Creates a fate from its two reasons.
     init(coming: LiveItem.Reason, going: LiveItem.Reason) {
         (self.coming, self.going) = (coming, going)
+    }
+
+    /// Returns this fate for a result that readers share, if the change altered who they are.
+    ///
+    /// Whether the record fitted on the side of the change that a user cannot read would reveal
+    /// what it was there. So such users are given another reason.
+    func shared(from before: [String]?, to after: [String]?) -> LiveFate {
+        guard !RecordChange.isSame(before, as: after) else { return self }
+        var fate = self
+        if coming == .entered { fate.readersBefore = LiveReaders(names: before) }
+        if going == .left { fate.readersAfter = LiveReaders(names: after) }
+        return fate
     }
 
     /// Returns the fate of a record whose two changes are sent as one.
@@ -104,8 +142,9 @@ struct LiveFates {
         let named = change.readersBefore ?? change.readers
         readersBefore = step.earlier == nil ? named : step.earlier?.readers
         readersAfter = step.later?.readers
-        ofAll = Self.fate(
+        let fate = Self.fate(
             by: change.operation, isSnapshot: change.isSnapshot, couldRead: true, canRead: true)
+        ofAll = fate.shared(from: readersBefore, to: readersAfter)
     }
 
     /// Returns the fate as `reader` sees it; `nil` stands for a result that all readers share.

@@ -30,6 +30,6 @@ extension LiveItem {
     func isSame(as other: LiveItem) -> Bool {
         record === other.record && neighbour === other.neighbour && before === other.before
             && operation == other.operation && reason == other.reason && moved == other.moved
-            && isSilent == other.isSilent
+            && isSilent == other.isSilent && (others == nil) == (other.others == nil)
     }
 }

@@ -125,9 +125,10 @@ struct ResultMembers: Sendable {
 
         if wasShown, !isShown, let earlier = step.earlier {
             let reason = new == nil ? fate.going : .windowed
-            done.append(
-                LiveItem(
-                    operation: .removed, reason: reason, record: earlier, before: earlier))
+            var removed = LiveItem(
+                operation: .removed, reason: reason, record: earlier, before: earlier)
+            removed.others = new == nil ? fate.readersAfter : nil
+            done.append(removed)
         }
         // At most one other record is pushed out or slides in: the one at the cut.
         if let edgeBefore, edgeBefore != old {
@@ -141,7 +142,9 @@ struct ResultMembers: Sendable {
         }
         if !wasShown, isShown, let place {
             let reason = old == nil ? fate.coming : .windowed
-            done.append(item(.added, reason, at: place, after))
+            var added = item(.added, reason, at: place, after)
+            added.others = old == nil ? fate.readersBefore : nil
+            done.append(added)
         }
         if let edgeAfter = edge(of: after), edgeAfter != place {
             let then = Self.unmoved(edgeAfter, without: old, with: place)
@@ -257,7 +260,9 @@ struct ResultMembers: Sendable {
                 let wasMember = touched[id].map { $0 != nil } ?? true
                 let fate = fates[id] ?? .entered
                 let reason: LiveItem.Reason = wasMember ? .windowed : fate.coming
-                added.append(item(.added, reason, at: index, window))
+                var item = item(.added, reason, at: index, window)
+                item.others = wasMember ? nil : fate.readersBefore
+                added.append(item)
                 continue
             }
             guard touched[id] != nil else { continue }
@@ -275,10 +280,12 @@ struct ResultMembers: Sendable {
             let id = member.record.id
             // A record that is untouched or still a member has only moved out of the window.
             let isMember = touched[id] == nil || kept.contains(id)
-            return LiveItem(
-                operation: .removed,
-                reason: isMember ? .windowed : (fates[id] ?? .entered).going,
+            let fate = fates[id] ?? .entered
+            var item = LiveItem(
+                operation: .removed, reason: isMember ? .windowed : fate.going,
                 record: member.record, before: member.record)
+            item.others = isMember ? nil : fate.readersAfter
+            return item
         }
         return removed + added + changed
     }
