@@ -97,6 +97,33 @@ import Testing
         }
     }
 
+    @Test("changes of types that a returning client does not show are not too many for it")
+    func countsWhatIsShown() async throws {
+        let scenario = try await LiveScenario()
+        try await Self.add(0...0, scenario)
+        var settings = LiveSettings()
+        settings.entriesPerResume = 9
+        let queries = ["all": LiveScenario.query(.result), "new": LiveScenario.query(.changes)]
+        let client = ModelClient.of(1)
+        try await scenario.withEngine(settings) { engine in
+            try await client.come(queries, to: engine)
+            await engine.disconnect(1)
+            try await scenario.append(
+                (1...10).map { number -> RecordChange in
+                    var change = RecordChange(
+                        .create, of: Fixtures.identifier("Other"),
+                        RecordID(recordName: Fixtures.identifier("other-\(number)")))
+                    change.after = RecordImage(["price": .integer(1)])
+                    return change
+                })
+            try await Self.add(1...9, scenario)
+            try await engine.reachHead()
+            try await client.come(queries, version: 2, to: engine)
+            let state = client.state.withLock { $0 }
+            #expect(state.resets == [] && state.shown["all"]?.count == 10)
+        }
+    }
+
     @Test("the user who needs most of what is told begins anew, and others go on")
     func sharesTelling() async throws {
         let scenario = try await LiveScenario()

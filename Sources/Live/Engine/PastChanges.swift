@@ -33,6 +33,8 @@ struct PastChanges {
     /// For each type, the last position at which records were forgotten because the container no
     /// longer kept them.
     private var forgotten: [RecordType: LogPosition] = [:]
+    /// Whether one of the groups is a result on a type.
+    private var awaited: [LiveContainer.TableKey: Bool] = [:]
     private var weights: [UserID: Int] = [:]
     private var weight = 0
     /// The bytes of the entries.
@@ -57,27 +59,30 @@ struct PastChanges {
         guard let change = found else { return }
         if change.forgetsType { forgotten[change.recordType] = entry.position }
         let tableKey = LiveContainer.tableKey(of: change)
-        let table = container.tables[tableKey]
-        guard table != nil || container.changeGroups > 0 else { return }
+        let isAwaited = isAwaited(tableKey, in: container)
+        guard isAwaited || container.changeGroups > 0 else { return }
+        // Nothing is noted before all matching is done, because the attempt may be repeated.
+        let heard = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
+            .filter { isWanted($0.group.number) }
+        // Other entries are not kept, so they do not count.
+        guard isAwaited || !heard.isEmpty else { return }
         let bytes = self.bytes + entry.memoryBytes
         guard bytes <= settings.bytesPerResume, entries.count < settings.entriesPerResume
         else { return giveUp() }
-        // Nothing is noted before all matching is done, because the attempt may be repeated.
         var past = PastEntry(entry: entry, change: change)
-        let heard = try container.groups(toldOf: change, appendedAt: entry.appendedAt)
-        if table != nil, let record = change.keptBefore(at: entry.appendedAt) {
+        if isAwaited, let record = change.keptBefore(at: entry.appendedAt) {
             let record = container.granted(record, on: tableKey)
             past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
             if record.isForSome { named.formUnion(past.before) }
         }
         self.bytes = bytes
         let index = entries.count
-        for hearing in heard where isWanted(hearing.group.number) {
+        for hearing in heard {
             told[hearing.group.number, default: []].append(index)
             past.transitions[hearing.group.number] = hearing.transition
             weigh(hearing.group)
         }
-        if table != nil {
+        if isAwaited {
             for number in past.before {
                 members[number, default: []].insert(change.recordID)
                 if let group = container.groups[number] { weigh(group) }
@@ -136,6 +141,15 @@ struct PastChanges {
     private func logged(_ entry: FollowedEntry) throws -> RecordChange? {
         guard case .change(let logged, let isStale) = entry.body, !isStale else { return nil }
         return try logged.change()
+    }
+
+    private mutating func isAwaited(
+        _ table: LiveContainer.TableKey, in container: LiveContainer
+    ) -> Bool {
+        if let known = awaited[table] { return known }
+        let isAwaited = container.results(on: table).contains { isWanted($0.number) }
+        awaited[table] = isAwaited
+        return isAwaited
     }
 
     private func isWanted(_ group: UInt32) -> Bool {
