@@ -1,8 +1,25 @@
 import Live
 import NIOCore
+import RelayModel
 import Storage
 
 extension LiveSocket {
+    static let slow = LiveEnd(
+        .slow,
+        APIError(
+            .throttled, "the client does not read what is sent to it", retryAfter: 1))
+
+    /// Ends a client for which too much is queued.
+    ///
+    /// A connection is handed nothing but control frames while it has no room, so these have a
+    /// bound. The frame that filled it has none: it may show a client that comes back all of a
+    /// large result. A client that does not read it is ended when it has taken nothing for long.
+    func bound() {
+        guard let context, !isClosing else { return }
+        if context.channel.isWritable { controlsUnderWay = 0 }
+        if outbox.isOverfull || controlsUnderWay > Self.marks.high { close(Self.slow) }
+    }
+
     /// Queues a frame for this client alone.
     func send(_ frame: LiveFrame) {
         guard !isClosing else { return }
@@ -40,7 +57,7 @@ extension LiveSocket {
     ///
     /// Frames for all members of a group share one text, and do not count.
     func noteWaiting() {
-        let waiting = outbox.ownBytes + outbox.resultBytes
+        let waiting = outbox.ownBytes + outbox.resultBytes + ownUnderWay
         let steps = max(0, waiting - Self.uncounted) / LiveBacklog.bytesOfStep
         guard steps != noted?.steps ?? 0, let identity, let context else { return }
         let party = LiveBacklog.Party(container: identity.settings.key, user: identity.user)

@@ -40,6 +40,10 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     var outbox = LiveOutbox<ByteBuffer>(LoopSockets.wire, size: { $0.readableBytes })
     /// The amount in the outbox as last reported, and for whom.
     var noted: (party: LiveBacklog.Party, steps: Int)?
+    /// The bytes of frames for this client alone that were handed to a connection with no room.
+    var ownUnderWay = 0
+    /// The bytes of control frames that were handed to it meanwhile.
+    var controlsUnderWay = 0
     private var isWriting = false
     private var isKnown = false
     var isClosing = false
@@ -206,6 +210,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     /// Sends a control frame, ahead of what waits.
     private func write(_ control: ByteBuffer) {
         direct.noteQueue()
+        controlsUnderWay += control.readableBytes
         context?.writeAndFlush(wrapOutboundOut(control), promise: nil)
         bound()
     }
@@ -215,6 +220,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         guard !isWriting, !isClosing, !outbox.isEmpty, let context else { return }
         isWriting = true
         var bytes = 0
+        let own = outbox.ownBytes
         while context.channel.isWritable, bytes < Self.bytesAtATime, let piece = outbox.next() {
             bytes += piece.readableBytes
             context.write(wrapOutboundOut(piece), promise: nil)
@@ -226,6 +232,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
             context.flush()
         }
         isWriting = false
+        ownUnderWay = context.channel.isWritable ? 0 : ownUnderWay + own - outbox.ownBytes
         if context.channel.isWritable, !outbox.isEmpty {
             // Other connections have their turn first.
             let here = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -281,24 +288,11 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         fallBehind(at: lag)
     }
 
-    /// Ends a client for which too much is queued.
-    private func bound() {
-        // While the connection is writable, the outbox alone can exceed its bound.
-        guard let context, !isClosing, !context.channel.isWritable || outbox.isOverfull
-        else { return }
-        if outbox.isOverfull || bytesUnderWay > Self.inboxBytes + Self.bytesAtATime {
-            close(Self.slow)
-        }
-    }
-
-    static let slow = LiveEnd(
-        .slow,
-        APIError(
-            .throttled, "the client does not read what is sent to it", retryAfter: 1))
-
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
+            ownUnderWay = 0
             flush()
+            noteWaiting()
             catchUpIfRead()
         }
         context.fireChannelWritabilityChanged()
@@ -339,7 +333,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         }
         weighWaiting()
         guard !isClosing else { return false }
-        let isWaiting = lagging != nil || !outbox.isEmpty
+        let isWaiting = lagging != nil || !outbox.isEmpty || ownUnderWay > 0
         if isWaiting || pulse.isQuiet(at: now) {
             // A client that reads is alive, although pings wait behind what it reads.
             if taking.look(at: now, bytesUnderWay) { pulse.heard = now }
