@@ -113,6 +113,8 @@ package struct DeclaredQuery: Sendable {
     package let fingerprint: String
     /// The position up to which the client knows the query, if it comes back with the same query.
     package var since: LogPosition?
+    /// The mark of the entry at that position, as the client's token has it.
+    package var entryMark: UInt32?
     /// The inbox number after which notifications are sent; `nil` begins as the query says.
     package var after: UInt64?
     /// Why the client cannot go on from its position.

@@ -204,7 +204,8 @@ extension LiveEngine {
     /// The frame that closes everything sent so far, shared by all clients at this position.
     var at: LiveFrame {
         if let closing, closing.position == position { return closing.frame }
-        let frame = FrameWriter.at(LiveToken(store: store, position: position).text)
+        let token = LiveToken(store: store, position: position, mark: marks[position])
+        let frame = FrameWriter.at(token.text)
         closing = (position, frame)
         return frame
     }

@@ -56,6 +56,7 @@ package actor LiveEngine {
     var frames: [LiveGroupFrame] = []
     /// The latest `at` frame.
     var closing: (position: LogPosition, frame: LiveFrame)?
+    var marks = EntryMarks()
     /// The texts written for the current change.
     var written = WrittenRecords()
     /// The amount of written frames that wait to be sent.
@@ -169,9 +170,11 @@ package actor LiveEngine {
             let next = entries.index(after: index)
             let endsRequest = next == entries.endIndex || !entries[next].continuesRequest
             if weight.isFull && endsRequest || weight.isOverfull {
+                marks.note(entry)
                 try await advance(to: entry.position)
             }
         }
+        marks.note(last)
         try await advance(to: last.position)
     }
 

@@ -151,6 +151,7 @@ final class HeldSession: Sendable {
             // A later query had not been sent completely, so it begins as it was declared.
             guard let place, place.covers(set.queries[index]) else { continue }
             set.queries[index].since = place.token.position
+            set.queries[index].entryMark = place.token.mark
             set.queries[index].reset = place.token.store == access.store ? nil : .foreign
         }
         try await access.engine.reachHead()

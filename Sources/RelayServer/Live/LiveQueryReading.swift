@@ -353,7 +353,7 @@ final class LiveQueryReading: Sendable {
         guard let token = LiveToken(since) else {
             throw reader.failure("since", "must be a token that the relay sent in \"at\"")
         }
-        declared.since = token.position
+        (declared.since, declared.entryMark) = (token.position, token.mark)
         if token.store != store {
             declared.reset = .foreign
         } else if fingerprint != declared.fingerprint {

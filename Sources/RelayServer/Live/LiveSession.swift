@@ -328,7 +328,8 @@ final class LiveSession: Sendable {
     func declare(_ set: LiveSet, _ identity: LiveIdentity) async throws {
         let former = feed
         if let former, former.isOver { await access.engine.end(inbox: former.id, of: number) }
-        try await access.engine.declare(set, by: number)
+        let verified = await access.engine.verified(set)
+        try await access.engine.declare(verified, by: number)
         let known = await access.engine.queries(of: number)
         let isInForce = former.map { !$0.isOver && known[$0.id] == $0.query } ?? false
         if !isInForce { follow(nil) }
