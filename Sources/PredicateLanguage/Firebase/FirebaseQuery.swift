@@ -85,7 +85,8 @@ public struct FirebaseQuery: Sendable, Hashable {
         if ["$key", "$value", "$priority"].contains(path) {
             throw Self.failure("\(path) is not a child path; it has an ordering of its own")
         }
-        let names = path.split(separator: "/").map(String.init)
+        // By scalars: a slash and the mark after it would be one letter.
+        let names = path.unicodeScalars.split(separator: "/").map { String($0) }
         let isValid = names.allSatisfy { !$0.utf8.contains { ".#$[]".utf8.contains($0) } }
         guard !names.isEmpty, isValid else {
             throw Self.failure("a child path must be names without . # $ [ ], separated by slashes")

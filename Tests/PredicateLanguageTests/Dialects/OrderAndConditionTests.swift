@@ -32,6 +32,11 @@ struct OrderAndConditionTests {
         #expect(keys.shuffled().map(FirebaseKey.init).sorted().map(\.text) == keys)
     }
 
+    @Test func `a path is divided at each slash, also before a combining mark`() throws {
+        let query = try FirebaseQuery().ordered(byChild: "a/\u{301}b")
+        #expect(query.ordering == .child(["a", "\u{301}b"]))
+    }
+
     @Test func `a predicate in Firebase's order is the window without its limit`() throws {
         let children = Self.ascending.enumerated().map {
             FirebaseChild(key: "k\($0)", value: .map(["v": $1]), priority: .null)
