@@ -26,8 +26,8 @@ import Testing
             let at = frames.last?["at"]
             try await page.close()
             // Far more than the operating system buffers for a connection.
-            let long = String(repeating: "x", count: 100_000)
-            let count = 150
+            let long = String(repeating: "x", count: 120_000)
+            let count = 100
             for number in 0..<count {
                 try await relay.container.post(
                     LiveScenarioTests.artwork("create", "r\(number)", ["text": .string(long)]))
