@@ -62,6 +62,8 @@ struct OpeningTests {
         let place = try PostgresPlace(url: "service=nowhere_at_all")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
         #expect(try #require(Self.reason(session)).contains("PGSERVICEFILE"))
+        let missing = PostgresError(state: "", message: "service file \"/nowhere\" not found")
+        #expect(missing.opening(place).description.contains("PGSERVICEFILE"))
     }
 
     @Test func `a server that is away is reported as unreachable`() throws {
@@ -308,6 +310,23 @@ struct OpeningTests {
         try test.server.sql("GRANT ALL ON \(what) \(test.schema) TO \(role)")
         #expect(await Turns.yield { store.shortage == nil })
         try await store.save(settings, at: Sample.moment(2))
+        await store.close()
+    }
+
+    /// The lease does not need the table, but acknowledging a change does.
+    @Test func `a revoked right to another table than the lease's is reported`() async throws {
+        let test = try TestPlace()
+        let role = try Self.role(of: test, limit: 20)
+        let store = try RelayStore.open(
+            try test.place(role: role), as: .forTests(), settings: .forTests)
+        try test.server.sql("REVOKE INSERT ON \(test.schema).commitMark FROM \(role)")
+        let told = "lacks a privilege: make it the owner of the schema, or grant it"
+        let isTold = await Turns.yield { store.shortage?.contains(told) == true }
+        #expect(isTold, "\(String(describing: store.shortage))")
+        // Readiness is public.
+        #expect(store.shortage?.contains("commitmark") == false)
+        try test.server.sql("GRANT INSERT ON \(test.schema).commitMark TO \(role)")
+        #expect(await Turns.yield { store.shortage == nil })
         await store.close()
     }
 

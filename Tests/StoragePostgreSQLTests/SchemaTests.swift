@@ -158,6 +158,65 @@ struct SchemaTests {
         await store.close()
     }
 
+    /// With any of these missing the relay would own the store, say that it is ready, and refuse
+    /// what needs the table.
+    @Test(arguments: [
+        ("INSERT", "commitMark"), ("SELECT", "shardHead"), ("UPDATE", "shard"),
+        ("UPDATE", "ownership"), ("INSERT", "logEntry"), ("DELETE", "retry"),
+        ("SELECT", "changeSource"), ("DELETE", "relayNode"), ("UPDATE", "\"user\""),
+    ])
+    func `a role that lacks one privilege is refused at the start`(
+        privilege: String, table: String
+    ) async throws {
+        let place = try TestPlace()
+        _ = try RelayStore.migrate(try place.place())
+        let role = try Self.user(of: place)
+        let other = try place.place(role: role)
+        // Privileges that are never used do not matter.
+        try place.server.sql(
+            "REVOKE TRUNCATE ON ALL TABLES IN SCHEMA \(place.schema) FROM \(role)")
+        try place.server.sql("REVOKE INSERT ON \(place.schema).migration FROM \(role)")
+        try place.server.sql("REVOKE \(privilege) ON \(place.schema).\(table) FROM \(role)")
+        let refusal = #expect(throws: StorageError.self) {
+            _ = try RelayStore.open(other, as: .forTests(), settings: .forTests)
+        }
+        let told = refusal?.description ?? ""
+        #expect(told.contains(": no \(privilege)") && told.contains("or grant it"), "\(told)")
+        try place.server.sql("GRANT \(privilege) ON \(place.schema).\(table) TO \(role)")
+        let store = try RelayStore.open(other, as: .forTests(), settings: .forTests)
+        await store.close()
+    }
+
+    /// Without the privilege to use the schema, tables would be made among the temporary ones.
+    @Test(arguments: ["", "USAGE", "CREATE"])
+    func `a role that may not make tables in an empty schema is told so`(granted: String) throws {
+        let place = try TestPlace()
+        let role = "r\(place.schema)"
+        try place.server.sql("CREATE ROLE \(role) LOGIN")
+        try place.server.sql("CREATE SCHEMA \(place.schema)")
+        if !granted.isEmpty {
+            try place.server.sql("GRANT \(granted) ON SCHEMA \(place.schema) TO \(role)")
+        }
+        let other = try place.place(role: role)
+        let refusal = #expect(throws: StorageError.self) { try RelayStore.migrate(other) }
+        let told = refusal?.description ?? ""
+        #expect(told.contains("permission denied for schema \(place.schema)"), "\(told)")
+        #expect(told.contains("the role lacks a privilege"), "\(told)")
+        try place.server.sql("GRANT USAGE, CREATE ON SCHEMA \(place.schema) TO \(role)")
+        #expect(try RelayStore.migrate(other).count == Migration.releasedOnPostgreSQL.count)
+    }
+
+    @Test func `tables of another program are reported with what to do`() throws {
+        let place = try TestPlace()
+        try place.server.sql("CREATE SCHEMA \(place.schema)")
+        try place.server.sql("CREATE TABLE \(place.schema).container (name text)")
+        let refusal = #expect(throws: StorageError.self) {
+            try RelayStore.migrate(try place.place())
+        }
+        let told = refusal?.description ?? ""
+        #expect(told.hasSuffix("tables that are not Belfry's: name another schema"), "\(told)")
+    }
+
     @Test func `a released migration that was changed is noticed`() throws {
         let place = try TestPlace()
         let connection = try place.session().connect()

@@ -128,7 +128,8 @@ import Testing
         #expect(
             throws: StorageError.foreignSchema(
                 path: home.path,
-                reason: "migration v9002_addLabel is not the released v9002_addOtherLabel")
+                reason: "migration v9002_addLabel is not the released v9002_addOtherLabel: "
+                    + StorageError.othersSchema)
         ) {
             try Self.connections(home).prepare(StoreSchema(migrations: changed))
         }

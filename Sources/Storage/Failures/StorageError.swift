@@ -57,6 +57,9 @@ package enum StorageError: Error, Sendable, Hashable {
 }
 
 extension StorageError: CustomStringConvertible {
+    /// What to do about a schema that another version of Belfry wrote.
+    package static let othersSchema = "use the version that wrote it, or restore a backup"
+
     /// One sentence for people that says what to do where that is known.
     package var description: String {
         switch self {
@@ -78,8 +81,7 @@ extension StorageError: CustomStringConvertible {
                 + "once with --storage-create whenMissing (BELFRY_STORAGE_CREATE, storage.create), "
                 + "or run belfry migrate --database postgresql://… --schema \(schema)"
         case .foreignSchema(let path, let reason):
-            "the schema of \(path) is not that of a released Belfry: \(reason); use the version "
-                + "that wrote it, or restore a backup"
+            "\(path) does not have the schema of a released Belfry: \(reason)"
         case .inaccessible(let path, let reason): "\(path) cannot be used: \(reason)"
         case .secrets(let path, let reason):
             "the secrets in \(path) cannot be read: \(reason)"

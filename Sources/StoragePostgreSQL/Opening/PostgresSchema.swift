@@ -34,7 +34,7 @@ struct PostgresSchema {
         guard row[1] == "3" else {
             throw StorageError.foreignSchema(
                 path: "\(place)",
-                reason: "its tables are not Belfry's: name another schema")
+                reason: "it has tables that are not Belfry's: name another schema")
         }
         // Without this check the error would say that the tables do not exist.
         guard row[2] == "t" else {
@@ -50,29 +50,23 @@ struct PostgresSchema {
         where step != [migration.name, migration.checksum] {
             throw StorageError.foreignSchema(
                 path: "\(place)",
-                reason: "migration \(step[0] ?? "") is not the released \(migration.name)")
+                reason: "migration \(step[0] ?? "") is not the released \(migration.name): "
+                    + StorageError.othersSchema)
         }
         return steps.count
     }
 
-    /// Refuses a role that lacks every privilege on one of the store's tables.
+    /// Refuses a role that lacks a privilege on one of the store's tables.
     ///
     /// This happens when privileges on all tables were granted before a newer version created
-    /// another table. Without the check, the relay would own the store and fail later.
+    /// another table, or when not all four were granted. Without the check, the relay would own the
+    /// store and fail later.
     ///
     /// - Throws: ``PostgresError``, with the server's own state and message for the table.
     func refuseUngranted(_ connection: PostgresConnection) throws {
-        let names = MovedTables.order.map(\.quotedText).joined(separator: ", ")
-        let rows = try connection.query(
-            """
-            SELECT relname FROM pg_catalog.pg_class
-            WHERE relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)
-                AND relname IN (\(names))
-                AND NOT has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')
-            ORDER BY relname LIMIT 1
-            """, [place.schema])
-        guard let table = rows.first?[0] else { return }
-        throw PostgresError(state: "42501", message: "permission denied for table \(table)")
+        if let lacking = try NeededPrivileges.lacking(in: place.schema, connection) {
+            throw lacking
+        }
     }
 
     /// How long another process's migrations are waited for.
@@ -109,17 +103,33 @@ struct PostgresSchema {
         }
         let found = try found(connection)
         guard found != nil || makesSchema else { throw place.missing }
-        if found == nil {
-            let isThere = try !connection.query(
-                "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1", [place.schema]
-            ).isEmpty
-            if !isThere { try connection.query("CREATE SCHEMA \(place.schema.quotedName)") }
-        }
+        if found == nil { try make(connection) }
         let first = found ?? 0
         // A migration must not wait long for a lock, because readers queue behind it.
         try connection.query("SET lock_timeout = '3s'")
         for number in first..<version { try apply(number, connection) }
         return migrations[first...].map(\.name)
+    }
+
+    /// Makes the schema if there is none; refuses an empty one in which the role may not make
+    /// tables.
+    ///
+    /// Without the privilege to use a schema, it is left out of the search path, and the tables
+    /// would be made among the temporary ones.
+    private func make(_ connection: PostgresConnection) throws {
+        let rows = try connection.query(
+            """
+            SELECT has_schema_privilege(oid, 'USAGE') AND has_schema_privilege(oid, 'CREATE')
+            FROM pg_catalog.pg_namespace WHERE nspname = $1
+            """, [place.schema])
+        guard let row = rows.first else {
+            try connection.query("CREATE SCHEMA \(place.schema.quotedName)")
+            return
+        }
+        guard row[0] == "t" else {
+            throw PostgresError(
+                state: "42501", message: "permission denied for schema \(place.schema)")
+        }
     }
 
     /// How often a migration is tried if writers or long readers of the store hold the locks that

@@ -89,7 +89,8 @@ extension PostgresError {
     var obstacle: String? {
         guard verdict == .barred else { return nil }
         if state == "42501" {
-            return "the database role lacks a privilege: make it the owner of the schema"
+            return "the database role lacks a privilege: make it the owner of the schema, or "
+                + "grant it SELECT, INSERT, UPDATE and DELETE on all tables there"
         }
         if Self.ofAlteredTables.contains(state) {
             return "the store's tables are not as this Belfry needs them: undo the alteration, or "
@@ -139,15 +140,16 @@ extension PostgresError {
                 + "cluster"
         }
         if state == "42501" {
-            return "the role lacks a privilege (\(words)): make it the owner of its schema, or "
-                + "create one for it with CREATE SCHEMA … AUTHORIZATION …"
+            return "the role lacks a privilege (\(words)): make it the owner of its schema, "
+                + "create one for it with CREATE SCHEMA … AUTHORIZATION …, or grant it SELECT, "
+                + "INSERT, UPDATE and DELETE on all tables of one that is there"
         }
         if state == "53300" { return Self.full(words) }
         if state == "55P03" {
             return "another client holds locks on the store's tables for too long (\(words)), as "
                 + "pg_dump does, or changes the schema: start again when it has finished"
         }
-        if message.contains("definition of service") {
+        if message.contains("definition of service") || message.contains("service file") {
             return "there is no such service (\(words)): name one from the file that PGSERVICEFILE "
                 + "names"
         }

@@ -24,6 +24,8 @@ final class LeaseRenewer: @unchecked Sendable {
         var isAway = false
         /// Why the last renewal failed, if it is known.
         var obstacle: String?
+        /// Why other tables than the lease cannot be used, when that was last checked.
+        var ungranted: String?
     }
 
     private let session: PostgresSession
@@ -40,7 +42,7 @@ final class LeaseRenewer: @unchecked Sendable {
 
     /// The number of renewals between two measurements of the store's size.
     private static let renewalsBetweenSizes = 30
-    /// The number of renewals between two counts of the relays.
+    /// The number of renewals between two counts of the relays, and checks of the privileges.
     private static let renewalsBetweenCounts = 5
     /// The server's limits for this connection.
     ///
@@ -91,14 +93,17 @@ final class LeaseRenewer: @unchecked Sendable {
     /// a pause or a network failure.
     var isOver: Bool { session.watch() - state.withLock { $0.renewed } >= Ownership.lease }
 
-    /// Why nothing can be acknowledged at the moment; `nil` if the lease was renewed recently.
+    /// Why nothing, or not everything, can be acknowledged at the moment; `nil` if the lease was
+    /// renewed recently, and the role has its privileges.
     ///
     /// It decides whether the relay is ready. A process that wakes after a pause also finds out by
     /// it that another may own the shard.
     var absence: String? {
-        let (renewed, isAway, obstacle) = state.withLock { ($0.renewed, $0.isAway, $0.obstacle) }
-        guard isAway || session.watch() - renewed > Self.oldestRenewal else { return nil }
-        return session.shortageOfConnections ?? obstacle ?? "the database cannot be reached"
+        let last = state.withLock { $0 }
+        guard last.isAway || session.watch() - last.renewed > Self.oldestRenewal else {
+            return last.ungranted
+        }
+        return session.shortageOfConnections ?? last.obstacle ?? "the database cannot be reached"
     }
 
     /// Starts the thread; `ended` is called once the shard is released.
@@ -178,7 +183,11 @@ final class LeaseRenewer: @unchecked Sendable {
         let nodes = try RelayNodes.count(connection)
         let disagreements =
             try claimant.map { try RelayNodes.disagreements(with: $0, connection) } ?? []
-        state.withLock { ($0.nodes, $0.disagreements) = (max(1, nodes), disagreements) }
+        let lacking = try NeededPrivileges.lacking(in: session.place.schema, connection)
+        state.withLock {
+            ($0.nodes, $0.disagreements) = (max(1, nodes), disagreements)
+            $0.ungranted = lacking?.obstacle
+        }
     }
 
     private func measure(_ connection: PostgresConnection) throws {

@@ -84,14 +84,17 @@ extension TableLayout {
             let others = Set(tables.keys).subtracting(known).sorted()
             guard others.isEmpty else {
                 throw StorageError.foreignSchema(
-                    path: end.place, reason: "belfry move does not know the tables \(others)")
+                    path: end.place,
+                    reason: "belfry move does not know the tables \(others): "
+                        + StorageError.othersSchema)
             }
         }
         return try MovedTables.order.map { name in
             guard let table = from[name], table == to[name], !table.key.isEmpty else {
                 throw StorageError.foreignSchema(
                     path: target.place,
-                    reason: "the table \(name) differs from the one at \(source.place)")
+                    reason: "the table \(name) differs from the one at \(source.place): "
+                        + StorageError.othersSchema)
             }
             return table
         }

@@ -133,7 +133,9 @@ struct StoreSchema {
             let checksum: String = row[2]
             guard name == migration.name, checksum == migration.checksum else {
                 throw StorageError.foreignSchema(
-                    path: path, reason: "migration \(name) is not the released \(migration.name)")
+                    path: path,
+                    reason: "migration \(name) is not the released \(migration.name): "
+                        + StorageError.othersSchema)
             }
         }
     }
