@@ -134,6 +134,11 @@ package struct PostgresTarget: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Whether only a server that cannot be written to is accepted, or preferred.
+    package var wantsReader: Bool {
+        ["read-only", "standby", "prefer-standby"].contains(parameters["target_session_attrs"])
+    }
+
     /// Whether several servers are named, of which one is chosen.
     private var hasSeveralHosts: Bool {
         [parameters["host"], parameters["hostaddr"]].contains { $0?.contains(",") == true }

@@ -1,4 +1,6 @@
 import PostgresLink
+import Storage
+import StoragePostgreSQL
 import Testing
 
 /// The error message if no connection to any of several hosts succeeds.
@@ -45,6 +47,14 @@ struct WrongValueTests {
         let bad = #expect(throws: BadPostgresURL.self) { try PostgresTarget(text) }
         #expect(bad?.reason.contains(reason) == true)
         #expect(bad?.reason.contains("geheim") == false)
+    }
+
+    @Test(arguments: ["read-only", "standby", "prefer-standby"])
+    func `a URL that wants a standby is refused`(wanted: String) {
+        let bad = #expect(throws: StorageError.self) {
+            try PostgresPlace(url: "postgresql://a,b/relay?target_session_attrs=\(wanted)")
+        }
+        #expect(bad?.description.contains("must be read-write, primary or any") == true)
     }
 
     @Test(arguments: ["host=h geheim", "host=h \u{301}geheim", "host=h \u{200D}geheim"])

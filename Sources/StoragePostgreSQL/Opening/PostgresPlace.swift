@@ -34,6 +34,12 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         } catch let bad {
             throw .inaccessible(path: "storage.url", reason: bad.reason)
         }
+        guard !target.wantsReader else {
+            throw .inaccessible(
+                path: "storage.url",
+                reason: "target_session_attrs must be read-write, primary or any: the relay needs "
+                    + "the server that can be written to")
+        }
         self.schema = schema
         self.authorities = authorities
     }
