@@ -52,7 +52,8 @@ extension RelayStore {
             }
             let opened = try find(epoch, connection, settings)
             let engine = try ServerEngine(
-                session, connection, opened, as: claimant, census: census, settings: settings)
+                session, connection, opened, as: claimant, census: census, settings: settings,
+                advice: PostgresSession.advice(connection))
             return RelayStore(engine, opened, settings: settings)
         } catch let error as PostgresError {
             throw error.opening(place)

@@ -8,6 +8,7 @@ import Synchronization
 final class ServerEngine: StoreEngine {
     let place: String
     let target: PostgresPlace
+    let advice: String?
     private let inbox: WriteInbox
     private let writer: ServerWriter
     private let readers: ServerReaders
@@ -29,8 +30,10 @@ final class ServerEngine: StoreEngine {
     /// claimed.
     init(
         _ session: PostgresSession, _ connection: PostgresConnection, _ opened: OpenedStore,
-        as claimant: StoreClaimant, census: StoreCensus? = nil, settings: StoreSettings
+        as claimant: StoreClaimant, census: StoreCensus? = nil, settings: StoreSettings,
+        advice: String? = nil
     ) throws(StorageError) {
+        self.advice = advice
         place = "\(session.place)"
         target = session.place
         self.session = session

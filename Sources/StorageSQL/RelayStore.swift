@@ -74,6 +74,9 @@ package final class RelayStore: Sendable {
     /// The location of the store for people to read.
     package var place: String { engine.place }
 
+    /// What the operator should know of how the store is kept; `nil` if nothing.
+    package var advice: String? { engine.advice }
+
     /// The number of commits since the store was opened.
     ///
     /// Together with ``head()`` it shows how many requests shared a commit.

@@ -149,6 +149,47 @@ struct FailoverTests {
         await store.close()
     }
 
+    /// Somebody may empty the server's setting while the standby is away.
+    @Test func `a server without the required standby is refused, even while it is in use`()
+        async throws
+    {
+        let server = try PostgresServer(["fsync=on", "max_connections=40"])
+        let standby = try PostgresServer(["fsync=on", "max_connections=40"], copyOf: server)
+        defer {
+            standby.end()
+            server.end()
+        }
+        let place = try PostgresPlace(url: server.url(), schema: "relay", requiresStandby: true)
+        func require(_ standbys: String) async throws {
+            try server.sql("ALTER SYSTEM SET synchronous_standby_names = '\(standbys)'")
+            try server.sql("SELECT pg_reload_conf()")
+            try await server.wait(for: standbys, of: "SHOW synchronous_standby_names")
+        }
+        let refusal = #expect(throws: StorageError.self) {
+            _ = try RelayStore.open(place, as: .forTests(), settings: .forTests)
+        }
+        let told = refusal?.description ?? ""
+        #expect(told.contains("synchronous_standby_names is empty"), "\(told)")
+        try await require("*")
+        let store = try RelayStore.open(place, as: .forTests(), settings: .forTests)
+        try await store.save(
+            ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
+        #expect(try await Self.append("first", to: store) == .appended(LogPosition(1)))
+        try await require("")
+        let isTold = await Turns.yield {
+            store.shortage?.contains("storage.requireStandby") == true
+        }
+        #expect(isTold, "\(String(describing: store.shortage))")
+        let unacknowledged = await #expect(throws: StorageError.self) {
+            _ = try await Self.append("second", to: store)
+        }
+        #expect(unacknowledged?.passes == true)
+        try await require("*")
+        #expect(await Turns.yield { store.shortage == nil })
+        #expect(try await Self.append("second", to: store) == .appended(LogPosition(2)))
+        await store.close()
+    }
+
     /// A newer version may add a column at its start, while this version owns the store and
     /// continues.
     @Test func `the owner continues when its tables get a column`() async throws {

@@ -278,6 +278,15 @@ struct OpeningTests {
         await store.close()
     }
 
+    /// Newer servers keep checksums unless they are told otherwise.
+    @Test func `a server without checksums of its pages is reported as such`() async throws {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let hasNone = try test.server.sql("SHOW data_checksums") == "off"
+        #expect(store.advice?.contains("pg_checksums --enable") ?? false == hasNone)
+        await store.close()
+    }
+
     /// The right that the role loses, and the words that then say so.
     @Test(arguments: [
         ("ALL TABLES IN SCHEMA", "lacks a privilege"), ("SCHEMA", "cannot be found"),

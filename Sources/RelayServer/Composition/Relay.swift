@@ -166,6 +166,7 @@ package final class Relay: Service {
             logger.warning(
                 "secrets in the store are not encrypted: set secrets.keyFile to encrypt them")
         }
+        if let advice = store.advice { logger.warning("\(advice)") }
         let group = try serviceGroup()
         let handingOver = Task { [handOver, walk, store] in
             // A service must not leave the group by itself while the group shuts down.

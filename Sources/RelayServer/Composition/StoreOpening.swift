@@ -78,7 +78,9 @@ struct StoreOpening {
     private var place: PostgresPlace? {
         get throws {
             try configuration.storageURL.map {
-                try PostgresPlace(url: $0, schema: configuration.storageSchema)
+                try PostgresPlace(
+                    url: $0, schema: configuration.storageSchema,
+                    requiresStandby: configuration.requiresStandby)
             }
         }
     }

@@ -63,6 +63,10 @@ package enum ConfigurationKeys {
             "storage.create", choice: \.store.creation,
             "Whether the relay makes a new store where there is none; the first start needs it."),
         ConfigurationKey(
+            "storage.requireStandby", isOn: \.requiresStandby,
+            "Whether the relay refuses a PostgreSQL server whose synchronous_standby_names is "
+                + "empty, so that nothing is acknowledged that one machine alone has."),
+        ConfigurationKey(
             "secrets.key", text: \.secretKeys.key, secrecy: .secret,
             "The key that encrypts the secrets in the store: \(SecretKey.rule)."),
         ConfigurationKey(

@@ -116,6 +116,8 @@ package struct RelayConfiguration: Sendable, CustomStringConvertible {
     package var storageURL: String?
     /// The schema of that database.
     package var storageSchema = PostgresPlace.usualSchema
+    /// Whether a server without a synchronous standby is refused.
+    var requiresStandby = false
     /// How relays of one store reach each other.
     var nodes = NodeSettings()
     /// The values that all relays of one store should have alike, as they are set here.

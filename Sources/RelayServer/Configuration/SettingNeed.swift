@@ -32,7 +32,8 @@ struct SettingNeed: Sendable {
     /// All dependencies; if a setting has several, the first that is not met is reported.
     static let all = [
         SettingNeed(
-            names: ["storage.schema"], other: "storage.url", condition: .set, weight: .refused),
+            names: ["storage.schema", "storage.requireStandby"], other: "storage.url",
+            condition: .set, weight: .refused),
         SettingNeed(
             names: ["storage.walMegabytes", "bounds.walMegabytes"], other: "storage.url",
             condition: .notSet),

@@ -10,6 +10,8 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
     /// The file of certificate authorities that sign a remote server's certificate, unless the URL
     /// names one.
     let authorities: String?
+    /// Whether a server without a synchronous standby is refused.
+    let requiresStandby: Bool
 
     /// The schema if none is configured.
     package static let usualSchema = "belfry"
@@ -22,7 +24,8 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
     /// - Throws: ``StorageError/inaccessible(path:reason:)`` with what is wrong. It does not
     ///   contain the URL, which may have a password.
     package init(
-        url: String, schema: String = usualSchema, authorities: String? = nil
+        url: String, schema: String = usualSchema, authorities: String? = nil,
+        requiresStandby: Bool = false
     ) throws(StorageError) {
         guard Self.isSchema(schema) else {
             throw .inaccessible(
@@ -42,6 +45,7 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
         }
         self.schema = schema
         self.authorities = authorities
+        self.requiresStandby = requiresStandby
     }
 
     /// Returns the place of another schema in the same database.
@@ -53,13 +57,14 @@ package struct PostgresPlace: Sendable, Hashable, CustomStringConvertible {
                 path: "nodes.schemas",
                 reason: "a schema must be \(Self.schemaRule), and must not begin with pg_")
         }
-        return PostgresPlace(target: target, schema: other, authorities: authorities)
+        return PostgresPlace(self, schema: other)
     }
 
-    private init(target: PostgresTarget, schema: String, authorities: String?) {
-        self.target = target
+    private init(_ other: PostgresPlace, schema: String) {
+        target = other.target
         self.schema = schema
-        self.authorities = authorities
+        authorities = other.authorities
+        requiresStandby = other.requiresStandby
     }
 
     /// Returns whether a text is a valid schema name by ``schemaRule``, and not one of the server's

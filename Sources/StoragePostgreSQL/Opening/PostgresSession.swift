@@ -12,6 +12,7 @@ struct PostgresSession: Sendable {
     private let shortage = ConnectionShortage()
     private let hosts = HostLooks()
     private let end = ConnectingEnd()
+    private let standby = StandbyRequirement()
 
     /// The oldest server version that has all features in use.
     static let oldestVersion = 140_000
@@ -209,9 +210,32 @@ struct PostgresSession: Sendable {
         seen.note(isForked: last.contains { one in last.contains { $0.isForked(from: one) } })
     }
 
-    /// Returns whether a connection's server is still the primary, as far as this process knows.
+    /// Returns whether a connection's server is still the primary, and has the standby that is
+    /// required, as far as this process knows.
     func isCurrent(_ connection: PostgresConnection) -> Bool {
-        connection.timeline.map { !SeenTimeline.of(place.target).isPast($0) } ?? true
+        guard !standby.isBroken else { return false }
+        return connection.timeline.map { !SeenTimeline.of(place.target).isPast($0) } ?? true
+    }
+
+    /// Checks that commits wait for a synchronous standby, if one is required.
+    ///
+    /// If they do not, every connection of this session is given up before its next use.
+    func checkStandby(_ connection: PostgresConnection) throws {
+        guard place.requiresStandby else { return }
+        let rows = try connection.query(
+            "SELECT current_setting('synchronous_standby_names') <> ''",
+            within: Ownership.renewal * 2)
+        let isThere = rows.first?[0] == "t"
+        standby.note(isMissing: !isThere)
+        guard isThere else { throw refusal(StandbyRequirement.sentence) }
+    }
+
+    /// Returns what the operator should know of a server that can be used; `nil` if nothing.
+    static func advice(_ connection: PostgresConnection) throws -> String? {
+        let rows = try connection.query("SELECT current_setting('data_checksums')")
+        guard rows.first?[0] == "off" else { return nil }
+        return "the server keeps no checksums of its pages, and may not notice that its disk "
+            + "damages them: run pg_checksums --enable while it is stopped"
     }
 
     /// The SQL that sets a connection up; it runs after connecting, because poolers ignore startup
@@ -269,6 +293,7 @@ struct PostgresSession: Sendable {
                 "the connection goes through a pooler, such as pgbouncer, which may lose prepared "
                     + "statements: connect to the server itself")
         }
+        try checkStandby(connection)
     }
 
     private func refusal(_ reason: String) -> StorageError {

@@ -53,6 +53,10 @@ package protocol StoreEngine: AnyObject, Sendable {
     /// The reason why appends are currently refused for lack of space; `nil` if they are not.
     var shortage: String? { get }
 
+    /// What the operator should know of how the store is kept, and can do about it; `nil` if
+    /// nothing.
+    var advice: String? { get }
+
     /// Updates the planner's statistics where they are stale, within a commit.
     func optimize(_ db: Database) throws
 
@@ -71,6 +75,8 @@ package protocol StoreEngine: AnyObject, Sendable {
 extension StoreEngine {
     /// Always `false`, for an engine that does not write.
     package func isContended(by container: ContainerKey) -> Bool { false }
+
+    package var advice: String? { nil }
 
     /// Always `false`, for an engine whose store no other process can take.
     package var isInDoubt: Bool { false }
