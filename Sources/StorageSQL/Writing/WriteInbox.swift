@@ -1,4 +1,4 @@
-import RelayModel
+package import RelayModel
 package import Storage
 import Synchronization
 
