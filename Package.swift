@@ -310,8 +310,8 @@ let package = Package(
         .target(
             name: "SimulationKit",
             dependencies: [
-                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "Fanout", "Live", "Gateway",
-                "Delivery",
+                "RelayModel", "Storage", "StorageSQL", "StorageSQLite", "StoragePostgreSQL",
+                "Fanout", "Live", "Gateway", "Delivery",
                 "RelayTestKit", logging,
             ],
             path: "Tests/SimulationKit"),

@@ -39,18 +39,30 @@ package enum Lives {
             try FileManager.default.copyItem(
                 atPath: empty.path + ending, toPath: home.path + ending)
         }
-        let store = try home.open()
-        let tally: LifeTally
+        return try await live(
+            seed: seed, in: LifeHome(home), on: try home.open(), withClients: withClients)
+    }
+
+    /// Runs one life in its home, and closes the store.
+    static func live(
+        seed: UInt64, in home: LifeHome, on store: RelayStore, withClients: Bool
+    ) async throws -> LifeTally {
+        var simulation: Simulation
         do {
-            var simulation = try await Simulation(
-                seed: seed, store: store, withClients: withClients)
-            tally = try await simulation.run(steps: steps)
+            simulation = try await Simulation(
+                seed: seed, home: home, store: store, withClients: withClients)
         } catch {
             await store.close()
             throw error
         }
-        await store.close()
-        return tally
+        do {
+            let tally = try await simulation.run(steps: steps)
+            await simulation.close()
+            return tally
+        } catch {
+            await simulation.close()
+            throw error
+        }
     }
 
     /// Runs the life of every seed, several at a time, until all are over or five have broken a

@@ -16,7 +16,7 @@ struct SimulatedWorld {
     ]
     private static let users = ["ann", "bob", "cat", "dan"]
 
-    let store: RelayStore
+    var store: RelayStore
     var generator: SeededGenerator
     /// The position of each posted dedupe key; a key must never get another one.
     private(set) var positions: [String: LogPosition] = [:]

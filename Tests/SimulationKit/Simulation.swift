@@ -27,6 +27,8 @@ package struct LifeTally: Sendable, Equatable {
     package var sent = 0
     /// The number of changes that were set aside because a condition took too many steps.
     package var setAside = 0
+    /// How often another relay took the store.
+    package var takeovers = 0
     /// How often the results of connected clients were compared with the store.
     package var looks = 0
 
@@ -41,6 +43,7 @@ package struct LifeTally: Sendable, Equatable {
         tally.owed += other.owed
         tally.sent += other.sent
         tally.setAside += other.setAside
+        tally.takeovers += other.takeovers
         tally.looks += other.looks
     }
 }
@@ -54,7 +57,8 @@ package struct LifeTally: Sendable, Equatable {
 /// then. At the end all of them are checked.
 struct Simulation {
     private let seed: UInt64
-    private let store: RelayStore
+    private let home: LifeHome
+    private var store: RelayStore
     private var world: SimulatedWorld
     private var relay: SimulatedRelay
     /// The connected clients, if the life has any.
@@ -75,6 +79,7 @@ struct Simulation {
     /// The part of `done` that is not durable, which a crash takes back.
     private var unrecorded: Set<DeliveryID> = []
     private var crashes = 0
+    private var takeovers = 0
     /// The deliveries that were held back in earlier lives, and the moment when each was last
     /// held.
     private var held: [DeliveryID: (delivery: Delivery, at: Timestamp)] = [:]
@@ -90,10 +95,12 @@ struct Simulation {
     private var owedUpTo = LogPosition.start
     private var health = HealthModel()
     private var dear = DearModel()
-    private let snapshots: SnapshotStore
+    private let makeIdentity: @Sendable () -> UUIDBytes
+    private var snapshots: SnapshotStore
 
-    init(seed: UInt64, store: RelayStore, withClients: Bool) async throws {
+    init(seed: UInt64, home: LifeHome, store: RelayStore, withClients: Bool) async throws {
         self.seed = seed
+        self.home = home
         self.store = store
         generator = SeededGenerator(seed: seed ^ 0x5EED)
         window = [1, 2, 5, 16][Int(seed % 4)]
@@ -103,16 +110,22 @@ struct Simulation {
             try await store.save(SimulatedWorld.settings(container), at: now)
         }
         let identities = Mutex(SeededGenerator(seed: seed ^ 0x1D))
-        snapshots = SnapshotStore(
-            SnapshotStore.Settings(stem: store.path + "-snapshot-", interval: .seconds(86_400)),
-            storeIdentity: store.storeIdentity, store: store, now: { Fixtures.moment },
-            clock: ContinuousClock(),
-            makeIdentity: {
-                identities.withLock { UUIDBytes(high: $0.next(), low: $0.next()) }
-            },
-            logger: .silent)
+        makeIdentity = { identities.withLock { UUIDBytes(high: $0.next(), low: $0.next()) } }
+        snapshots = Self.snapshots(of: store, in: home, makeIdentity)
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
     }
+
+    private static func snapshots(
+        of store: RelayStore, in home: LifeHome, _ makeIdentity: @escaping @Sendable () -> UUIDBytes
+    ) -> SnapshotStore {
+        SnapshotStore(
+            SnapshotStore.Settings(stem: home.path + "-snapshot-", interval: .seconds(86_400)),
+            storeIdentity: store.storeIdentity, store: store, now: { Fixtures.moment },
+            clock: ContinuousClock(), makeIdentity: makeIdentity, logger: .silent)
+    }
+
+    /// Closes the store.
+    func close() async { await store.close() }
 
     /// Takes `steps` random steps, and then goes on until nothing is owed.
     ///
@@ -139,6 +152,7 @@ struct Simulation {
         tally.lives = 1
         tally.steps = step
         tally.crashes = crashes
+        tally.takeovers = takeovers
         tally.owed = sent.count
         tally.sent = sent.values.reduce(0, +)
         tally.setAside = dear.setAside.count
@@ -293,8 +307,25 @@ struct Simulation {
         seen.subtract(unrecorded)
         unrecorded = []
         throttled.crash()
+        if let takeOver = home.takeOver, generator.chance(40) { try await change(by: takeOver) }
         relay = try await SimulatedRelay(store, window: window, snapshots: snapshots)
         if let sentence = try await audience?.crash() { throw broken(sentence) }
+    }
+
+    /// Lets another relay take the store; the former owner must not be able to settle any more.
+    private mutating func change(by takeOver: () throws -> RelayStore) async throws {
+        takeovers += 1
+        let former = store
+        store = try takeOver()
+        world.store = store
+        snapshots = Self.snapshots(of: store, in: home, makeIdentity)
+        let mark = try await store.mark()
+        do {
+            try await former.settle(SettledStep(from: mark, to: mark))
+            throw broken("a former owner settled")
+        } catch is StorageError {}
+        await former.close()
+        if try await store.mark() != mark { throw broken("a former owner moved the progress") }
     }
 
     /// Prunes everything that nothing needs any more.
@@ -405,9 +436,7 @@ struct Simulation {
         if counted != expected.count {
             throw broken("\(counted) are counted as owed, and \(expected.count) are")
         }
-        if let problem = try RelayStore.check(path: store.path).problems.first {
-            throw broken(problem)
-        }
+        if let problem = try home.check().problems.first { throw broken(problem) }
         if let row = store.unreadable.takeNews().first { throw broken("set aside: \(row)") }
     }
 }

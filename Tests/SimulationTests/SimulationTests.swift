@@ -22,6 +22,19 @@ import Testing
         #expect(tally.setAside > 0)
     }
 
+    /// A tenth of the seeds, because each statement goes to a server.
+    @Test(.enabled(if: Lives.hasServer, "PostgreSQL is not installed; deploy/test does it"))
+    func `seeds keep the promises on PostgreSQL, where other relays take the store`()
+        async throws
+    {
+        let first = Self.seeds.lowerBound
+        let count = max(1, UInt64(Self.seeds.count) / 10)
+        let (tally, broken) = try await Lives.liveOnServer(first..<first + count)
+        #expect(broken.map(\.description) == [])
+        #expect(tally.lives == Int(count))
+        if count >= 10 { #expect(tally.takeovers > 0) }
+    }
+
     @Test func `a seed lives the same life again`() async throws {
         let first = try await Lives.live(seed: 4716)
         #expect(first.crashes > 0 && first.owed > 0)
