@@ -201,8 +201,7 @@ final class ServerWriter: @unchecked Sendable {
             var commit = OpenCommit(
                 Database(connection), head: head, quotas: settings.quotas, most: inbox.mostBytes)
             var answers: [@Sendable () -> Void] = []
-            answers.reserveCapacity(batch.count)
-            for (index, request) in batch.enumerated() {
+            for (index, request) in batch.enumerated() where !commit.isFull {
                 if isolation == .together { try commit.lookAhead(batch[index...]) }
                 answers.append(try perform(request, isolation, in: &commit))
             }
