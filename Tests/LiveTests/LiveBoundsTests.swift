@@ -72,7 +72,7 @@ import Testing
     /// Bounds under which ten changes are too many for a client that returns.
     static let bounds: [@Sendable (inout LiveSettings) -> Void] = [
         { $0.entriesPerResume = 9 }, { $0.entriesReadPerResume = 9 }, { $0.bytesPerResume = 999 },
-        { $0.toldPerResume = 9 },
+        { $0.toldPerResume = 9 }, { $0.bytesToldPerClient = 199 },
     ]
 
     @Test(

@@ -54,8 +54,10 @@ struct LiveClient {
     /// The answers to fences that are sent once nothing waits any more.
     var fences: [LiveFrame] = []
     var isToldComplete = true {
-        didSet { if !isToldComplete { quarters = 0 } }
+        didSet { if isToldComplete { missedBytes = 0 } else { quarters = 0 } }
     }
+    /// The bytes that it was sent of what it had missed, since its set was last complete.
+    var missedBytes = 0
     /// The number of quarters of its set that were last reported as progress.
     var quarters: UInt8 = 0
     /// Whether it is being sent from the log what happened since it fell behind.

@@ -293,15 +293,18 @@ extension LiveEngine {
             {
                 reset = .tooFar
             }
-            if let reset {
-                begin(anew: waiter, group, reset)
-            } else {
+            var news: [LiveFrame] = []
+            if reset == nil {
                 let bytes = telling.bytes
-                var news: [LiveFrame] = []
                 let time = clock.measure {
                     news = frames(for: waiter, since, group, &telling, after: former)
                 }
                 resumed.add(telling.bytes - bytes, in: time, for: party)
+                if !takesRoom(for: news, of: waiter.client) { reset = .tooFar }
+            }
+            if let reset {
+                begin(anew: waiter, group, reset)
+            } else {
                 welcome(waiter, group, news)
                 let isSome = former?.isSome == true || !news.isEmpty
                 if isSome, group.query.kind == .changes { endIfOnce(waiter, group) }
@@ -335,11 +338,6 @@ extension LiveEngine {
         clients[waiter.client]?.queries[waiter.query]?.group = 0
         clients[waiter.client]?.queries[waiter.query]?.finished = position
         leave(group, waiter)
-    }
-
-    /// Returns whether all of a client's queries in a group end with one change.
-    func endsWithOne(_ client: LiveClient, in group: LiveGroup) -> Bool {
-        client.queries.values.allSatisfy { $0.group != group.number || $0.query.isOnce }
     }
 
     /// Stops tracking a group for resuming if no returning client waits for it.

@@ -52,6 +52,11 @@ package struct LiveSettings: Sendable, Hashable {
     var bytesPerReading: Int { 4 * bytesPerResume }
     /// The bytes that are written for these entries for the queries of one user, about.
     var bytesToldPerResume: Int { 2 * bytesPerResume }
+    /// The bytes that are written of that for one client.
+    ///
+    /// They must fit into the 32 MiB that may wait for a connection, beside the lists of a hundred
+    /// results.
+    var bytesToldPerClient = 24 * 1024 * 1024
     /// The number of pairs of such an entry and a group that is sent it.
     package var toldPerResume = 500_000
 
