@@ -98,7 +98,7 @@ package struct RelayDependencies: Sendable {
     /// between.
     let administrationBodies = LongBodies(
         line: ReaderLine(turns: 64, left: 63), thread: LongWorkThread(name: "belfry.admin"))
-    /// Forms and writes long answers of records.
+    /// Forms and writes long answers.
     let longAnswers = LongAnswers(thread: LongWorkThread(name: "belfry.answers"))
     /// Opens certificates that are saved, which may take seconds, one at a time.
     let certificates = LongBodies(

@@ -33,8 +33,8 @@ struct RouteTable: Sendable {
         SubscriptionRoutes(
             clients: clients, registry: relay.registry, health: health, shadow: relay.shadow,
             knowledge: knowledge,
-            indexes: relay.indexes, lists: relay.lists, limits: relay.limits,
-            identifiers: identifiers
+            indexes: relay.indexes, lists: relay.lists, answers: relay.longAnswers,
+            limits: relay.limits, identifiers: identifiers
         ).routes
             + ExplainRoutes(clients: clients, service: explaining, queries: relay.queries).routes
             + RehearseRoutes(clients: clients, service: rehearsing, queries: relay.queries).routes
@@ -70,7 +70,7 @@ struct RouteTable: Sendable {
             .routes
             + NotificationRoutes(
                 clients: clients, inboxes: relay.registry, store: relay.registry.storeIdentity,
-                limits: relay.limits
+                lists: relay.lists, answers: relay.longAnswers, limits: relay.limits
             ).routes
             + ClientReceiptRoutes(
                 clients: clients, service: ClientReceiptService(registry: relay.registry),

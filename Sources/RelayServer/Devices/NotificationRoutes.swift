@@ -11,6 +11,10 @@ struct NotificationRoutes: Sendable {
     let inboxes: any InboxRegistry
     /// The identity of the store, which tokens contain.
     let store: UUIDBytes
+    /// The queue for calls that list much.
+    let lists: ReaderLine
+    /// Writes answers, which may be long.
+    let answers: LongAnswers
     let limits: RequestLimits
 
     var routes: [RelayRoute] {
@@ -43,15 +47,21 @@ struct NotificationRoutes: Sendable {
             try page.token.map {
                 try NotificationToken($0, owner: owner, store: store).sequence
             } ?? 0
+        return try await lists.turn(of: owner.container, by: admitted.party) { [wanted] in
+            try await answer(wanted)
+        }
+    }
+
+    /// Returns a page of an inbox.
+    private func answer(_ wanted: InboxRequest) async throws -> RelayAnswer {
         let reading = try await inboxes.notifications(wanted)
         guard case .page(let notifications, let next, let isComplete) = reading else {
             throw APIError.tokenExpired(
                 "notifications after it are no longer kept; start again without a syncToken")
         }
-        return RelayAnswer(json: [
-            "notifications": .array(notifications.map(\.json)),
-            "syncToken": .string(
-                NotificationToken(sequence: next).text(owner: owner, store: store)),
+        let token = NotificationToken(sequence: next).text(owner: wanted.owner, store: store)
+        return await answers.answer([
+            "notifications": .array(notifications.map(\.json)), "syncToken": .string(token),
             "moreComing": .bool(!isComplete),
         ])
     }

@@ -15,6 +15,8 @@ struct SubscriptionRoutes: Sendable {
     let indexes: IndexDirectory
     /// The queue for calls that list much.
     let lists: ReaderLine
+    /// Writes answers, which may be long.
+    let answers: LongAnswers
     let limits: RequestLimits
     let identifiers: RandomIdentifiers
 
@@ -69,7 +71,7 @@ struct SubscriptionRoutes: Sendable {
                 let marker = Base64.encode(Array(last.subscription.id.rawValue.utf8))
                 answer["continuationMarker"] = .string(marker)
             }
-            return RelayAnswer(json: .object(answer))
+            return await answers.answer(.object(answer))
         }
     }
 
