@@ -16,6 +16,8 @@ extension RelayStore {
         among deliveries: [OwedDelivery]
     ) async throws -> [DeliveryID: Withdrawal] {
         guard !deliveries.isEmpty else { return [:] }
-        return try await read { try Withdrawal.among(deliveries, in: $0) }
+        let judged = try await read { try Withdrawal.among(deliveries, in: $0) }
+        endedDevices.note(heirs: judged.heirs)
+        return judged.withdrawals
     }
 }

@@ -179,6 +179,32 @@ import Testing
                 == Array(repeating: Withdrawal.device.rawValue, count: 30))
     }
 
+    @Test func `a held attempt goes by the registration that its token has now`() async throws {
+        let bench = try await WorkerBench { _, attempt in attempt == 1 ? Self.offline : nil }
+        try await bench.run {
+            try await bench.accept(1...1)
+            #expect(await bench.passed(1))
+            // The delivery survives that its user registers the token under another ID.
+            _ = try await bench.store.register(Fixtures.device("new"), at: Fixtures.moment)
+            let isHeld = await bench.advance(by: .seconds(1)) {
+                bench.gateway.requests.count == 2
+            }
+            #expect(isHeld)
+            let request = try #require(bench.gateway.requests.last)
+            let registration = try #require(request.registration)
+            #expect(!bench.store.hasEnded(registration.serial, since: registration.ends))
+            try await Meanwhile.takeover.happen(to: bench.store)
+            #expect(bench.store.hasEnded(registration.serial, since: registration.ends))
+            bench.gateway.answer(request.ticket, .notSent(cause: .registrationEnded))
+            let done = try await bench.advance(by: .seconds(10)) {
+                try await bench.retries.isEmpty
+            }
+            #expect(done)
+        }
+        #expect(bench.gateway.requests.count == 2)
+        #expect(try await bench.deadLetters.map(\.reason) == [Withdrawal.token.rawValue])
+    }
+
     @Test func `a token may move to a user whose name has another spelling`() async throws {
         let store = try await WorkerBench { _, _ in nil }.store
         let owed = deliveries(1...1) { $0.owner = Fixtures.identifier("zo\u{e9}") }

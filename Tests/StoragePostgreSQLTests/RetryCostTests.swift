@@ -61,7 +61,7 @@ struct RetryCostTests {
         let connection = try test.session().connectAgain()
         let db = Database(connection)
         try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        let withdrawn = try Withdrawal.among(deliveries, in: db)
+        let withdrawn = try Withdrawal.among(deliveries, in: db).withdrawals
         #expect(withdrawn.count == 200 && withdrawn.values.allSatisfy { $0 == .device })
         #expect(try Kindness.among(deliveries, in: db).isEmpty)
         #expect(connection.pipeline.roundTrips < 30)

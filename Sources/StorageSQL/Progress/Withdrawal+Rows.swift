@@ -5,6 +5,10 @@ extension Withdrawal {
     /// A delivery with the number of its container.
     private typealias Known = (owed: OwedDelivery, container: Int64)
 
+    /// What the registry says of deliveries: those that it withdraws, and by the serials of earlier
+    /// registrations, which ones took their place.
+    typealias Judged = (withdrawals: [DeliveryID: Withdrawal], heirs: [UInt64: UInt64])
+
     /// Returns which of `deliveries` the current registry withdraws, and why.
     ///
     /// The check compares the token, not the version of the device, because a new registration by
@@ -12,7 +16,7 @@ extension Withdrawal {
     /// the version that fired.
     static func among(
         _ deliveries: [OwedDelivery], in db: Database
-    ) throws -> [DeliveryID: Withdrawal] {
+    ) throws -> Judged {
         let containers = try db.numbers(of: deliveries.map(\.delivery.container))
         var found: [DeliveryID: Withdrawal] = [:]
         var known: [Known] = []
@@ -23,31 +27,38 @@ extension Withdrawal {
                 found[owed.delivery.id] = .device
             }
         }
-        for (id, withdrawal) in try byDevices(known, in: db) { found[id] = withdrawal }
+        var heirs: [UInt64: UInt64] = [:]
+        for (one, row) in try devices(of: known, in: db) {
+            if let withdrawal = byDevice(one.owed.delivery, row) {
+                found[one.owed.delivery.id] = withdrawal
+            } else if let serial = row.map({ UInt64(clamping: $0[2] as Int64) }),
+                serial != one.owed.deviceSerial
+            {
+                heirs[one.owed.deviceSerial] = serial
+            }
+        }
         let rest = known.filter { found[$0.owed.delivery.id] == nil }
         for id in try withoutSubscription(rest, in: db) { found[id] = .subscription }
-        return found
+        return (found, heirs)
     }
 
-    private static func byDevices(
-        _ deliveries: [Known], in db: Database
-    ) throws -> [(DeliveryID, Withdrawal)] {
+    /// Returns the devices that have the tokens of `deliveries` now.
+    private static func devices(
+        of deliveries: [Known], in db: Database
+    ) throws -> Zip2Sequence<[Known], [Row?]> {
         // Deliveries to couriers are not checked here: the courier's queue looks up the device in
         // the transaction that queues.
         let pushed = deliveries.filter { $0.owed.delivery.gateway == .apns }
         let statement = try db.cachedStatement(
             sql: """
-                SELECT user.name, device.gatewayEnvironment
+                SELECT user.name, device.gatewayEnvironment, device.serial
                 FROM device JOIN user ON user.id = device.owner
                 WHERE device.container = ? AND device.token = ? AND device.ended IS NULL
                 """)
         let asked = pushed.map { (one) -> StatementArguments in
             [one.container, one.owed.delivery.token.rawValue]
         }
-        let rows = try Row.fetchFirsts(statement, arguments: asked)
-        return zip(pushed, rows).compactMap { one, row in
-            byDevice(one.owed.delivery, row).map { (one.owed.delivery.id, $0) }
-        }
+        return zip(pushed, try Row.fetchFirsts(statement, arguments: asked))
     }
 
     /// Returns why the device that has the delivery's token now withdraws the delivery, or `nil` if

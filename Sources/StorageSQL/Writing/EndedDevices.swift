@@ -12,6 +12,9 @@ package final class EndedDevices: Sendable {
         var serials: [UInt64: UInt64] = [:]
         /// The number of registrations that have ended.
         var count: UInt64 = 0
+        /// The serials under which the tokens of ended registrations are registered now, by their
+        /// users, as far as waiting deliveries needed them.
+        var heirs: [UInt64: UInt64] = [:]
         /// The serials in the order in which they ended, as a ring buffer once it is full.
         var order: [UInt64] = []
         var next = 0
@@ -51,6 +54,17 @@ package final class EndedDevices: Sendable {
         }
     }
 
+    /// Remembers which registrations took the place of earlier ones, by the serials of those.
+    ///
+    /// A waiting delivery then goes by the registration that its token has now.
+    func note(heirs: [UInt64: UInt64]) {
+        guard !heirs.isEmpty else { return }
+        state.withLock { state in
+            if state.heirs.count + heirs.count > limit { state.heirs = [:] }
+            state.heirs.merge(heirs) { $1 }
+        }
+    }
+
     /// Returns those of `serials` that are remembered as ended.
     func among(_ serials: some Sequence<UInt64>) -> Set<UInt64> {
         state.withLock { state in
@@ -62,10 +76,10 @@ package final class EndedDevices: Sendable {
     /// The number of registrations that have ended.
     var count: UInt64 { state.withLock { $0.count } }
 
-    /// Returns whether `serial` has ended since the count was `count`, as far as that is
-    /// remembered.
+    /// Returns whether `serial`, or what took its place, has ended since the count was `count`, as
+    /// far as that is remembered.
     func hasEnded(_ serial: UInt64, since count: UInt64) -> Bool {
-        state.withLock { ($0.serials[serial] ?? 0) > count }
+        state.withLock { ($0.serials[$0.heirs[serial] ?? serial] ?? 0) > count }
     }
 
     private static func insert(_ serial: UInt64, _ limit: Int, in state: inout State) {
