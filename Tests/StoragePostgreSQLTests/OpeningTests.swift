@@ -66,6 +66,18 @@ struct OpeningTests {
         #expect(missing.opening(place).description.contains("PGSERVICEFILE"))
     }
 
+    @Test func `a server that is too old is reported with the oldest supported version`() throws {
+        let old = try OldServer()
+        let place = try PostgresPlace(url: "postgresql://belfry@127.0.0.1:\(old.port)/relay")
+        let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
+        let reason = try #require(Self.reason(session))
+        #expect(
+            reason.contains("PostgreSQL 13, but 14 is the oldest supported version: upgrade it"),
+            "\(reason)")
+        #expect(throws: StorageError.self) { try RelayStore.migrate(place) }
+        #expect(throws: StorageError.self) { try RelayStore.check(place) }
+    }
+
     @Test func `a server that is away is reported as unreachable`() throws {
         let place = try PostgresPlace(url: "host=/nonexistent user=postgres dbname=postgres")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")
