@@ -8,7 +8,7 @@ struct PostgresParameters {
     /// The size of each parameter; `nil` for NULL.
     private var sizes: [Int?] = []
 
-    /// Creates single values.
+    /// Encodes single values.
     init(_ values: [PostgresValue]) {
         for value in values {
             let start = bytes.count
@@ -19,7 +19,7 @@ struct PostgresParameters {
         bytes.append(0)
     }
 
-    /// Creates arrays.
+    /// Encodes one array for each parameter.
     init(_ arrays: [PostgresArray]) {
         bytes.reserveCapacity(arrays.reduce(1) { $0 + $1.byteCount + 20 })
         for array in arrays {

@@ -31,8 +31,8 @@ struct AnswerBody: Sendable, Hashable {
     /// token.
     private static let tokenLength = 32
 
-    /// Returns the beginning of `bytes` as ASCII, with a dot for every byte that could disturb a log
-    /// or a terminal.
+    /// Returns the beginning of `bytes` as ASCII, with a dot for every byte that could disturb a
+    /// log or a terminal.
     ///
     /// The error page of a proxy may repeat the request. Words that may be tokens become `***`,
     /// because the text goes to the log.

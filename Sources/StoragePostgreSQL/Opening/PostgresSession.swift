@@ -220,11 +220,13 @@ struct PostgresSession: Sendable {
     /// Checks that commits wait for a synchronous standby, if one is required.
     ///
     /// If they do not, every connection of this session is given up before its next use.
-    func checkStandby(_ connection: PostgresConnection) throws {
+    func checkStandby(
+        _ connection: PostgresConnection, within patience: Duration = patience
+    ) throws {
         guard place.requiresStandby else { return }
         let rows = try connection.query(
             "SELECT current_setting('synchronous_standby_names') <> ''",
-            within: Ownership.renewal * 2)
+            within: patience)
         let isThere = rows.first?[0] == "t"
         standby.note(isMissing: !isThere)
         guard isThere else { throw refusal(StandbyRequirement.sentence) }

@@ -127,7 +127,7 @@ final class LeaseRenewer: @unchecked Sendable {
         while !state.withLock({ $0.isEnding }) {
             do {
                 let connection = try connected()
-                try session.checkStandby(connection)
+                try session.checkStandby(connection, within: Ownership.renewal * 2)
                 let asked = session.watch()
                 guard try Ownership.renew(epoch: epoch, by: session.name, connection) else {
                     lost()
