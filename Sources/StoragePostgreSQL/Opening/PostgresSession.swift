@@ -221,7 +221,7 @@ struct PostgresSession: Sendable {
     ///
     /// If they do not, every connection of this session is given up before its next use.
     func checkStandby(
-        _ connection: PostgresConnection, within patience: Duration = patience
+        _ connection: PostgresConnection, within patience: Duration = PostgresSession.patience
     ) throws {
         guard place.requiresStandby else { return }
         let rows = try connection.query(
