@@ -31,12 +31,14 @@ struct RepeatedQuery {
     var statement: String {
         let arrays = columns.enumerated().map { "$\($0 + 1)::\($1.typeName)" }
         let names = columns.indices.map { "value\($0 + 1)" }
-        // The query is planned by itself (OFFSET 0), as if its values were parameters.
+        // The query is planned by itself, as if its values were parameters. An OFFSET causes that,
+        // and a query may have only one.
+        let fence = sql.contains("OFFSET") ? "" : " OFFSET 0"
         return """
             SELECT found.*, asked.number
             FROM unnest(\(arrays.joined(separator: ", ")))
                 WITH ORDINALITY AS asked (\(names.joined(separator: ", ")), number)
-            CROSS JOIN LATERAL (\(Self.named(sql, columns)) OFFSET 0) AS found
+            CROSS JOIN LATERAL (\(Self.named(sql, columns))\(fence)) AS found
             """
     }
 

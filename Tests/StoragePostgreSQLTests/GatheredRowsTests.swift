@@ -140,4 +140,16 @@ struct GatheredRowsTests {
         // One round trip for each 64 sets.
         #expect(pipeline.roundTrips == 3)
     }
+
+    @Test func `a query with its own limits runs for many sets`() throws {
+        for number in 1...9 { try gather(Int64(number % 3), "n\(number)", note: nil) }
+        let sets = (0..<3).map { number -> [PostgresValue] in
+            [.integer(Int64(number)), .integer(1), .integer(Int64(number))]
+        }
+        let found = try pipeline.fetchEach(
+            "SELECT name FROM thing WHERE id = $1 ORDER BY name LIMIT $2 OFFSET $3", sets)
+        #expect(found.map(\.count) == [1, 1, 1])
+        let names: [PostgresValue] = found.map { $0[0, 0] }
+        #expect(names == [.text("n3"), .text("n4"), .text("n8")])
+    }
 }

@@ -20,6 +20,8 @@ package enum CourierConformance {
         ConformanceCase("a device that signed out gets no notifications", check: signingOut),
         ConformanceCase("waiting notifications are bounded by count and age", check: bounds),
         ConformanceCase(
+            "deliveries to several couriers are bounded for each", check: boundsOfSeveral),
+        ConformanceCase(
             "a notification replaces a waiting one with the same collapse ID", check: collapsing),
         ConformanceCase("a user has at most the maximum number of couriers", check: surplus),
         ConformanceCase("an idle courier ends with its device", check: idling),
@@ -245,6 +247,22 @@ package enum CourierConformance {
                 at: Sample.moment(10))
             #expect(try await takeAll(tab, from: fresh, at: moment) == expected, "at \(moment)")
         }
+    }
+
+    static func boundsOfSeveral(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        let tabs = (1...3).map { courier("tab-\($0)", of: "ann", token: UInt8($0)) }
+        for tab in tabs { _ = try await store.createCourier(for: tab, at: Sample.moment(1)) }
+        // The first gets five, the second four and the third two, of which three may wait.
+        let numbers: [[UInt64]] = [[1, 2, 3, 4, 5], [11, 12, 13, 14], [21, 22]]
+        let deliveries = zip(tabs, numbers).flatMap { tab, numbers in
+            numbers.map { delivery($0, to: tab) }
+        }
+        let result = try await queue(deliveries, in: store)
+        #expect(result.dropped == 3)
+        #expect(try await takeAll(tabs[0], from: store) == ["3", "4", "5"])
+        #expect(try await takeAll(tabs[1], from: store) == ["12", "13", "14"])
+        #expect(try await takeAll(tabs[2], from: store) == ["21", "22"])
     }
 
     static func collapsing(_ factory: any StoreFactory) async throws {
