@@ -156,4 +156,36 @@ struct ServerFailureTests {
         #expect(connection.pipeline.roundTrips == before + 2)
         #expect(try Int64.fetchOne(db, sql: "SELECT count(*) FROM thing") == 0)
     }
+
+    /// A statement whose result is not needed is sent later, here with the rollback.
+    @Test func `if a queued statement of a failing request fails the next request succeeds`()
+        async throws
+    {
+        let test = try TestPlace()
+        let store = try await test.storeWithContainer()
+        let connection = try test.transaction()
+        var commit = OpenCommit(Database(connection), head: .start, quotas: Quotas())
+        func request(
+            _ perform: @escaping @Sendable (inout OpenCommit) throws -> @Sendable () -> Void
+        ) -> WriteRequest {
+            WriteRequest(
+                lane: .own, container: nil, changes: 1, bytes: 0, perform: perform,
+                fail: { _ in })
+        }
+        let failing = request { commit in
+            try commit.db.execute(
+                sql: "INSERT INTO onceClaim (subscription, position) VALUES (?, ?)",
+                arguments: [1, 0])
+            throw StorageError.overloaded("")
+        }
+        #expect(throws: StorageError.overloaded("")) { _ = try commit.run(failing, .each) }
+        let next = request { commit in
+            let found = try Int64.fetchOne(commit.db, sql: "SELECT count(*) FROM container")
+            #expect(found == 1)
+            return {}
+        }
+        #expect(throws: Never.self) { _ = try commit.run(next, .each) }
+        connection.rollBack()
+        await store.close()
+    }
 }

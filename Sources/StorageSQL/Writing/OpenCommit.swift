@@ -114,6 +114,8 @@ package struct OpenCommit {
             try db.cachedStatement(sql: "RELEASE attempt").execute()
             return value
         } catch {
+            // What was deferred is run now, because it would otherwise fail at the next request.
+            try? db.connection.settle()
             // SQLite may have rolled back the whole transaction by itself. Then there is no
             // savepoint.
             if db.isInsideTransaction {
