@@ -19,8 +19,9 @@ extension RelayStore: Shadow {
                     place: place, container: try commit.container(place.container))
                 // Each part adds the types of its own records.
                 let types = Set(edits.compactMap(\.recordType))
-                try SchemaStep(container: shadowRows.container)
-                    .add(additions.filter { types.contains($0.name) }, in: commit.db)
+                try commit.extendSchema(
+                    of: shadowRows.container,
+                    with: additions.filter { types.contains($0.name) })
                 let step = RecordEditStep(shadowRows: shadowRows, editor: editor, now: now)
                 let outcomes = try step.run(edits, atomicity, within: &allowance, in: &commit)
                 return [RecordEditsApplied(outcomes: outcomes, room: allowance.cascade)]

@@ -17,7 +17,8 @@ extension RelayStore {
     ) async throws {
         guard !additions.isEmpty else { return }
         try await write(of: container) { commit in
-            try SchemaStep(container: try commit.container(container)).add(additions, in: commit.db)
+            let stored = try commit.container(container)
+            try commit.extendSchema(of: stored, with: additions)
         }
         schemas.forget(container)
     }

@@ -51,6 +51,32 @@ import Testing
         }
     }
 
+    @Test func `a commit knows a type that one of its requests added, unless that was undone`()
+        async throws
+    {
+        let store = try await TemporaryStore().openReady()
+        let type: RecordType = Sample.identifier("Artwork")
+        let additions = [RecordTypeDefinition(type, isInferred: true)]
+        let found = try await store.write { commit -> [Bool] in
+            let container = try commit.container(Sample.container)
+            var found = [try commit.isKept(type, of: container)]
+            do {
+                try commit.attempt { commit -> (value: Void, keep: Bool) in
+                    try commit.extendSchema(of: container, with: additions)
+                    found.append(try commit.isKept(type, of: container))
+                    throw Refusal()
+                }
+            } catch is Refusal {
+                found.append(try commit.isKept(type, of: container))
+            }
+            try commit.extendSchema(of: container, with: additions)
+            found.append(try commit.isKept(type, of: container))
+            return found
+        }
+        #expect(found == [false, true, false, true])
+        await store.close()
+    }
+
     @Test func `many callers share few commits`() async throws {
         let store = try await TemporaryStore().openReady()
         let before = store.commitCount

@@ -129,8 +129,10 @@ package struct OpenCommit {
     private mutating func undo(to bookmark: Bookmark) throws {
         try db.cachedStatement(sql: "ROLLBACK TO attempt").execute()
         restore(bookmark)
-        // Statements that were used in the undone part are not reused.
+        // Statements that were used in the undone part are not reused. The part may have extended a
+        // schema.
         statements = AppendStatements()
+        known = KnownRows()
         forgetLookedUp()
     }
 
@@ -140,7 +142,7 @@ package struct OpenCommit {
     package mutating func run(
         _ request: WriteRequest, _ isolation: WriteIsolation
     ) throws -> @Sendable () -> Void {
-        // Only intake requests leave containers and schemas unchanged.
+        // Intake requests leave containers unchanged, and schemas unless they extend them.
         defer {
             if request.lane == .own { known = KnownRows() }
             if request.lookAhead == nil { forgetLookedUp() }
@@ -160,6 +162,15 @@ package struct OpenCommit {
         let container = try db.container(key)
         known.container = container
         return container
+    }
+
+    /// Adds the missing types and fields to the schema of a container.
+    mutating func extendSchema(
+        of container: StoredContainer, with additions: [RecordTypeDefinition]
+    ) throws {
+        guard !additions.isEmpty else { return }
+        try SchemaStep(container: container).add(additions, in: db)
+        known.types = [:]
     }
 
     /// Returns whether the relay keeps the records of a type.
@@ -257,7 +268,7 @@ package enum WriteIsolation: Sendable {
     case each
 }
 
-/// Rows that do not change between two intake requests.
+/// Rows that do not change between two intake requests, unless one extends a schema.
 private struct KnownRows {
     struct RecordTypeKey: Hashable {
         let container: Int64
