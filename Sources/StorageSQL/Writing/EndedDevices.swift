@@ -61,7 +61,8 @@ package final class EndedDevices: Sendable {
         guard !heirs.isEmpty else { return }
         state.withLock { state in
             if state.heirs.count + heirs.count > limit { state.heirs = [:] }
-            state.heirs.merge(heirs) { $1 }
+            // Reads run side by side, and serials only grow.
+            state.heirs.merge(heirs) { max($0, $1) }
         }
     }
 
