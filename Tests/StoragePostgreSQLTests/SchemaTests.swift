@@ -164,6 +164,7 @@ struct SchemaTests {
         ("INSERT", "commitMark"), ("SELECT", "shardHead"), ("UPDATE", "shard"),
         ("UPDATE", "ownership"), ("INSERT", "logEntry"), ("DELETE", "retry"),
         ("SELECT", "changeSource"), ("DELETE", "relayNode"), ("UPDATE", "\"user\""),
+        ("SELECT", "receiptBlock_id_seq"),
     ])
     func `a role that lacks one privilege is refused at the start`(
         privilege: String, table: String

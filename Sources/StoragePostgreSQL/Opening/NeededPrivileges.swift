@@ -1,12 +1,15 @@
 import PostgresLink
 import StorageSQL
 
-/// The privileges that a relay's role needs on the tables and views of a store.
+/// The privileges that a relay's role needs on the tables, views and sequences of a store.
 enum NeededPrivileges {
-    /// The tables and views that a relay uses besides those that are moved.
+    /// What a relay uses besides the tables that are moved.
+    ///
+    /// Of the sequences, it reads one. Rows get their numbers without a privilege.
     private static let others: [(name: String, privileges: Set<String>)] = [
         ("commitmark", ["SELECT", "INSERT", "DELETE"]), ("migration", ["SELECT"]),
-        ("ownership", ["SELECT", "INSERT", "UPDATE"]), ("recordholding", ["SELECT"]),
+        ("ownership", ["SELECT", "INSERT", "UPDATE"]), ("receiptblock_id_seq", ["SELECT"]),
+        ("recordholding", ["SELECT"]),
         ("relaynode", ["SELECT", "INSERT", "UPDATE", "DELETE"]),
         ("shard", ["SELECT", "UPDATE"]), ("shardhead", ["SELECT"]),
         ("store", ["SELECT", "UPDATE"]), ("storemove", ["SELECT"]),
@@ -33,7 +36,8 @@ enum NeededPrivileges {
     ) throws -> PostgresError? {
         let found = try connection.query(
             """
-            SELECT entity.relname, needed.privilege
+            SELECT entity.relname, needed.privilege,
+                CASE relkind WHEN 'S' THEN 'sequence' ELSE 'table' END
             FROM pg_catalog.pg_class AS entity
             JOIN (VALUES \(rows)) AS needed (privilege, names)
                 ON entity.relname = ANY (needed.names)
@@ -42,8 +46,9 @@ enum NeededPrivileges {
                 AND NOT has_table_privilege(entity.oid, needed.privilege)
             ORDER BY entity.relname, needed.privilege LIMIT 1
             """, [schema])
-        guard let row = found.first, let table = row[0], let privilege = row[1] else { return nil }
+        guard let row = found.first, let name = row[0], let privilege = row[1], let kind = row[2]
+        else { return nil }
         return PostgresError(
-            state: "42501", message: "permission denied for table \(table): no \(privilege)")
+            state: "42501", message: "permission denied for \(kind) \(name): no \(privilege)")
     }
 }

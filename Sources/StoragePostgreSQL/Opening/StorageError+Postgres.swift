@@ -90,7 +90,8 @@ extension PostgresError {
         guard verdict == .barred else { return nil }
         if state == "42501" {
             return "the database role lacks a privilege: make it the owner of the schema, or "
-                + "grant it SELECT, INSERT, UPDATE and DELETE on all tables there"
+                + "grant it SELECT, INSERT, UPDATE and DELETE on all tables there, and SELECT on "
+                + "all sequences"
         }
         if Self.ofAlteredTables.contains(state) {
             return "the store's tables are not as this Belfry needs them: undo the alteration, or "
@@ -142,7 +143,8 @@ extension PostgresError {
         if state == "42501" {
             return "the role lacks a privilege (\(words)): make it the owner of its schema, "
                 + "create one for it with CREATE SCHEMA … AUTHORIZATION …, or grant it SELECT, "
-                + "INSERT, UPDATE and DELETE on all tables of one that is there"
+                + "INSERT, UPDATE and DELETE on all tables of one that is there, and SELECT on all "
+                + "sequences"
         }
         if state == "53300" { return Self.full(words) }
         if state == "55P03" {
