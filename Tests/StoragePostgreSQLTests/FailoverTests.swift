@@ -187,6 +187,20 @@ struct FailoverTests {
         try await require("*")
         #expect(await Turns.yield { store.shortage == nil })
         #expect(try await Self.append("second", to: store) == .appended(LogPosition(2)))
+        // A commit that waits for an absent standby returns when the setting is emptied. It is not
+        // acknowledged before a standby has it.
+        try await require("absent")
+        let waiting = Task { try await Self.append("third", to: store) }
+        try await server.wait(
+            for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        try await require("")
+        let isToldAgain = await Turns.yield {
+            store.shortage?.contains("storage.requireStandby") == true
+        }
+        #expect(isToldAgain, "\(String(describing: store.shortage))")
+        #expect(try await store.head() == LogPosition(2))
+        try await require("*")
+        #expect(try await waiting.value == .appended(LogPosition(3)))
         await store.close()
     }
 

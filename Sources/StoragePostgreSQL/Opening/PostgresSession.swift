@@ -224,12 +224,21 @@ struct PostgresSession: Sendable {
         _ connection: PostgresConnection, within patience: Duration = PostgresSession.patience
     ) throws {
         guard place.requiresStandby else { return }
-        let rows = try connection.query(
-            "SELECT current_setting('synchronous_standby_names') <> ''",
-            within: patience)
+        let rows = try connection.query(StandbyRequirement.question, within: patience)
         let isThere = rows.first?[0] == "t"
         standby.note(isMissing: !isThere)
         guard isThere else { throw refusal(StandbyRequirement.sentence) }
+    }
+
+    /// Returns whether a commit that has just returned waited for a synchronous standby, if one is
+    /// required.
+    ///
+    /// When the server's setting is emptied, all commits that wait for a standby return, without a
+    /// warning. Emptying it is what one does while the standby is away.
+    func hasStandby(_ connection: ServerConnection) -> Bool {
+        guard place.requiresStandby else { return true }
+        let rows = try? connection.pipeline.fetch(StandbyRequirement.question)
+        return rows?[0, 0] == .integer(1)
     }
 
     /// Returns what the operator should know of a server that can be used; `nil` if nothing.

@@ -11,6 +11,9 @@ final class StandbyRequirement: Sendable {
         "synchronous_standby_names is empty on the server, and storage.requireStandby is on: name "
         + "the standby there, or switch storage.requireStandby off"
 
+    /// The query for whether the server waits for a standby.
+    static let question = "SELECT current_setting('synchronous_standby_names') <> ''"
+
     /// Whether commits would not wait for a standby.
     var isBroken: Bool { isMissing.load(ordering: .relaxed) }
 

@@ -314,9 +314,8 @@ final class ServerWriter: @unchecked Sendable {
         guard said == "COMMIT" else {
             throw PostgresError(state: "40000", message: "the server undid a transaction")
         }
-        guard connection.pipeline.connection.warnings == warnings else {
-            throw UnknownOutcome(number: number, finished: finished)
-        }
+        guard connection.pipeline.connection.warnings == warnings, session.hasStandby(connection)
+        else { throw UnknownOutcome(number: number, finished: finished) }
         if isClearing { clearedTo = clears }
         lastMark = number
         return finished
@@ -380,7 +379,7 @@ final class ServerWriter: @unchecked Sendable {
             try connection.settle()
             let warnings = connection.pipeline.connection.warnings
             guard try connection.commit() == "COMMIT",
-                connection.pipeline.connection.warnings == warnings
+                connection.pipeline.connection.warnings == warnings, session.hasStandby(connection)
             else { throw PostgresError(state: "", message: "a standby was not waited for") }
             lastMark = self.number
             return rows[0, 1] == .integer(1)
