@@ -204,7 +204,7 @@ package final class PostgresPipeline: @unchecked Sendable {
         let parameters = query.parameters
         let statement = Statement(sql: query.sql, types: parameters.types)
         let text = repeated[statement] ?? query.statement
-        repeated[statement] = text
+        if repeated.count < Self.mostPrepared { repeated[statement] = text }
         try enqueue(text, parameters, keeping: true)
         return try lastAnswer(within: patience)
     }
