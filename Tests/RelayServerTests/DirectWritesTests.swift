@@ -27,6 +27,8 @@ import Testing
             context.fireChannelActive()
         }
 
+        var isEncrypted: Bool { writes.withLock { $0.isEncrypted } }
+
         func send(_ bytes: ByteBuffer, of channel: any Channel) -> ByteBuffer? {
             writes.withLock { $0.send(bytes, of: channel) }
         }
@@ -134,6 +136,7 @@ import Testing
 
     @Test func `nothing is sent on a connection that was closed`() async throws {
         let ends = try await Self.connect()
+        #expect(!ends.writer.isEncrypted)
         let bytes = ByteBuffer(string: "{}")
         #expect(try await ends.send(bytes) == nil)
         let (writer, channel) = (ends.writer, ends.channel)
@@ -149,6 +152,7 @@ import Testing
     /// Bytes beside TLS would be plain text, and end the connection.
     @Test func `nothing is sent past TLS`() async throws {
         let ends = try await Self.connect(try NodePass { World.real.randomBytes($0) })
+        #expect(ends.writer.isEncrypted)
         let bytes = ByteBuffer(string: "{}")
         #expect(try await ends.send(bytes) == bytes)
         try await ends.channel.writeAndFlush(bytes).get()

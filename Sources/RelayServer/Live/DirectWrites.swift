@@ -9,16 +9,18 @@ import Platform
 struct DirectWrites {
     /// `nil` if bytes have to go through the channel, because TLS encrypts them there.
     private let socket: SocketHandle?
+    /// Whether TLS encrypts what is sent, so that this connection's bytes are like no other's.
+    let isEncrypted: Bool
     /// Whether the channel may still have bytes that must be sent first.
     private var mayHaveQueue = true
 
     /// Creates the writes of a connection that is not open yet.
-    init() { socket = nil }
+    init() { (socket, isEncrypted) = (nil, false) }
 
     /// Creates the writes of the connection that `context` belongs to.
     init(of context: ChannelHandlerContext) {
         let pipeline = context.pipeline.syncOperations
-        let isEncrypted = (try? pipeline.context(handlerType: NIOSSLServerHandler.self)) != nil
+        isEncrypted = (try? pipeline.context(handlerType: NIOSSLServerHandler.self)) != nil
         let handle = try? pipeline.withUnsafeTransportIfAvailable { (handle: CInt) in handle }
         socket = isEncrypted ? nil : handle.map { SocketHandle($0) }
     }

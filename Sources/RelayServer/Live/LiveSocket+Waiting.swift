@@ -55,9 +55,11 @@ extension LiveSocket {
     /// Reports how much waits for this client alone, and ends a connection if the total is too
     /// much.
     ///
-    /// Frames for all members of a group share one text, and do not count.
+    /// Frames for all members of a group share one text, and do not count before TLS has encrypted
+    /// them for each of them.
     func noteWaiting() {
-        let waiting = outbox.ownBytes + outbox.resultBytes + ownUnderWay
+        let underWay = direct.isEncrypted ? bytesWithoutRoom : ownUnderWay
+        let waiting = outbox.ownBytes + outbox.resultBytes + underWay
         let steps = max(0, waiting - Self.uncounted) / LiveBacklog.bytesOfStep
         guard steps != noted?.steps ?? 0, let identity, let context else { return }
         let party = LiveBacklog.Party(container: identity.settings.key, user: identity.user)
@@ -70,9 +72,9 @@ extension LiveSocket {
         excess?()
     }
 
-    /// Weighs the waiting results again, and ends a client that leaves too much untaken.
+    /// Weighs again what waits, and ends a client that leaves too much untaken.
     func weighWaiting() {
-        guard outbox.resultBytes > 0 else { return }
+        guard outbox.resultBytes > 0 || noted != nil else { return }
         outbox.weighResults()
         noteWaiting()
         if outbox.isOverfull { close(Self.slow) }
@@ -81,6 +83,11 @@ extension LiveSocket {
     /// The bytes that were handed to the connection and that the system has not taken.
     var bytesUnderWay: Int {
         (try? context?.channel.syncOptions?.getOption(ChannelOptions.bufferedWritableBytes)) ?? 0
+    }
+
+    /// The bytes under way in a connection that has no room.
+    private var bytesWithoutRoom: Int {
+        context?.channel.isWritable == false ? bytesUnderWay : 0
     }
 
     /// Discards what waits to be sent, and what has been received.

@@ -26,7 +26,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
     let access: LiveAccess
     private let hub: LoopHub
     var context: ChannelHandlerContext?
-    private var direct = DirectWrites()
+    private(set) var direct = DirectWrites()
     var messages = WebSocketReader(most: LiveSession.frameBytes)
     /// The bytes received before the client was authenticated.
     private var strange = 0
@@ -285,6 +285,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         lags += 1
         let lag = LiveLag(position, count: lags)
         lagging = lag
+        noteWaiting()
         fallBehind(at: lag)
     }
 
