@@ -9,6 +9,21 @@ import Testing
 
 /// Tokens tell their store, a position, and one history of the store from another.
 @Suite struct LiveTokenTests {
+    /// A log that counts how often a single entry is read.
+    private final class CountingLog: AlteredLog {
+        let store: RelayStore
+        let count = Mutex(0)
+
+        init(_ store: RelayStore) { self.store = store }
+
+        func followedEntries(
+            after position: LogPosition, limit: Int
+        ) async throws -> [FollowedEntry] {
+            if limit == 1 { count.withLock { $0 += 1 } }
+            return try await store.followedEntries(after: position, limit: limit)
+        }
+    }
+
     @Test func `a token is read as it was written, with and without a mark`() {
         let token = LiveToken(store: "ab", position: LogPosition(41), mark: 7)
         #expect(token.text == "1-ab-15-7")
@@ -58,6 +73,31 @@ import Testing
                 let verified = await engine.verified(set)
                 #expect(verified.queries.first?.reset == reset)
             }
+        }
+    }
+
+    @Test func `a set of many positions has few entries read for it`() async throws {
+        let scenario = try await LiveScenario()
+        for number in 0..<20 {
+            try await scenario.modify([LiveScenario.edit(.create, "r\(number)")])
+        }
+        let head = try await scenario.store.head()
+        let log = CountingLog(scenario.store)
+        try await scenario.withEngine(log: log) { engine in
+            let queries = (0..<20).map { number in
+                var query = DeclaredQuery(
+                    id: "\(number)", LiveScenario.query(.result), grant: .world,
+                    fingerprint: "f", since: LogPosition(head.rawValue - UInt64(number)))
+                query.entryMark = LiveToken.mark(of: Fixtures.moment) &+ 1
+                return query
+            }
+            let set = LiveSet(
+                version: 1, queries, removing: nil,
+                under: await engine.schema(of: Fixtures.container))
+            let verified = await engine.verified(set)
+            #expect(verified.queries.prefix(8).allSatisfy { $0.reset == .foreign })
+            #expect(verified.queries.dropFirst(8).allSatisfy { $0.reset == nil })
+            #expect(log.count.withLock { $0 } == 8)
         }
     }
 }
