@@ -47,6 +47,8 @@ import Testing
         "1 == a / 0", "a / 0.0 BETWEEN {1, 2}", "a / 0 IN {1, 2}",
         "a TOKENMATCHES {'of', 'the'}", "a TOKENMATCHES 'the'",
         "uppercase(a) IN {'x', 'yY'}", "lowercase(a) LIKE 'B*'", "lowercase(a) CONTAINS 'B'",
+        "recordName == ''", "nil == recordName", "recordID == nil AND a == 1",
+        "recordName IN {'', nil}",
     ])
     func `a condition that no record can satisfy is warned about`(format: String) throws {
         let predicate = try RecordPredicate(format: format)
@@ -65,6 +67,8 @@ import Testing
         "a[-1] == nil", "a[-1] != 'x'", "a[0] == 'x'", "a['k'] == 'x'", "a / 0 > 1", "a / 0 != 1",
         "a / 2 == 1", "a / b == 1", "0 / a == 1", "NOT (a / 0 == 1)",
         "a TOKENMATCHES {'of', 'tea'}", "NOT a TOKENMATCHES {'of'}",
+        "recordName != ''", "recordName != nil", "recordName IN {'', 'x'}", "a.recordName == nil",
+        "creationDate == nil", "createdUserRecordName == nil",
         "uppercase(a) IN {'x', 'Y'}", "uppercase(a) IN 'aX'", "SELF CONTAINS 'the x'",
         "ANY SELF CONTAINS 'the'", "NONE SELF CONTAINS 'the'", "ANY SELF == 'x'",
         "SELF == CAST({'k', 'x'}, 'NSDictionary')",
@@ -233,6 +237,7 @@ import Testing
             "the result of a calculated side never has the type that the comparison needs"
         ),
         ("a IN {}", "the list is empty, so no value is in it"),
+        ("recordName == nil", "every record has a name, which is never nil or empty"),
         ("a IN {} AND b == 1", "the list is empty, so no value is in it"),
         (
             "createdUserRecordName == '__defaultOwner__'",

@@ -76,7 +76,8 @@ struct Contradiction {
             || isOfItself(comparison, .notEqual) || isOfConstants(comparison)
             || Self.isOfNoRoom(comparison) || LeastZero.isAskedForLess(comparison)
             || CalculatedKind.isMistaken(comparison) || WholeRecord.isMistaken(comparison)
-            || LetterCase.isMistaken(comparison) || isOfFewValues(comparison)
+            || LetterCase.isMistaken(comparison) || NamelessRecord.isAskedFor(comparison)
+            || isOfFewValues(comparison)
         {
             return true
         }

@@ -126,6 +126,9 @@ extension RecordPredicate {
         if comparisons.contains(where: WholeRecord.isMistaken) {
             return "SELF is the whole record: to compare its name, write recordName or recordID"
         }
+        if comparisons.contains(where: NamelessRecord.isAskedFor) {
+            return "every record has a name, which is never nil or empty"
+        }
         let isEmpty = comparisons.contains { comparison in
             [.contains, .beginsWith, .endsWith].contains(comparison.comparator)
                 && comparison.rules == .apple && comparison.right == .constant(.string(""))
