@@ -195,6 +195,26 @@ import Testing
         #expect(try hub.takeSome(after: 32 * 1024 * 1024).isEmpty)
     }
 
+    @Test func `a long frame of a stream counts as waiting until all of it is taken`() async {
+        let backlog = LiveBacklog(megabytes: 1)
+        let (hub, other) = (stream(1, of: "alice", backlog), stream(2, of: "bob", backlog))
+        let long = Self.frame(String(repeating: "a", count: 1_000_000))
+        hubs.post([.send(1, [long])])
+        let waiting = backlog.bytes
+        #expect(waiting == 3 * LiveBacklog.bytesOfStep)
+        var event = await hub.next() ?? []
+        #expect(event.count == 256 * 1024 && backlog.bytes == waiting)
+        while backlog.bytes > 0, let piece = await hub.next() { event += piece }
+        #expect(event == Array("data: ".utf8) + long.bytes + [10, 10])
+        // It is discarded in the middle of a frame, if too much waits for all.
+        hubs.post([.send(1, [long])])
+        #expect(await hub.next()?.count == 256 * 1024)
+        hubs.post([.send(2, [Self.frame(String(repeating: "b", count: 600_000))])])
+        #expect(await hub.next() == nil)
+        #expect(backlog.bytes == 2 * LiveBacklog.bytesOfStep)
+        #expect(Self.heard(other).map(\.count) == [600_000])
+    }
+
     @Test func `a removed stream is forgotten, and late commands do not revive it`() {
         let (gone, kept) = (stream(1), stream(2))
         hubs.post([.join(1, 7), .join(2, 7)])

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// A stream that does not take its groups' frames lags, as a socket does (``LiveSocket``).
 final class StreamHub: LiveHub {
-    /// The bytes of frames that are taken at a time.
+    /// The bytes that are taken at a time.
     private static let bytesAtATime = 256 * 1024
     /// The bytes that a stream may leave untaken before it lags.
     private static let bytesUntaken = 256 * 1024
@@ -19,6 +19,8 @@ final class StreamHub: LiveHub {
     private struct State {
         var groups: Set<UInt32> = []
         var outbox = LiveOutbox<LiveFrame>({ $0 }, size: { $0.count })
+        /// The rest of the events of which a part has been taken.
+        var rest: ArraySlice<UInt8> = []
         /// The version of the set that has been sent completely; 0 while more of it is to come.
         var whole: Int64 = 0
         /// Whether there are frames besides those that any answer has.
@@ -105,7 +107,9 @@ final class StreamHub: LiveHub {
 
     /// Reports how much waits; returns what ends a stream if the total is too much.
     private func noteWaiting(_ state: inout State) -> LiveBacklog.End? {
-        let waiting = state.outbox.bytes + state.outbox.resultBytes
+        // The rest keeps in memory what was taken of it, too.
+        let events = state.rest.isEmpty ? 0 : state.rest.endIndex
+        let waiting = state.outbox.bytes + state.outbox.resultBytes + events
         let steps = waiting / LiveBacklog.bytesOfStep
         guard steps != state.steps else { return nil }
         state.steps = steps
@@ -132,6 +136,7 @@ final class StreamHub: LiveHub {
             if !state.wasOverfull, state.end == nil { state.end = reason }
             (state.isOver, state.wasOverfull) = (true, true)
             state.outbox.removeAll()
+            state.rest = []
             _ = noteWaiting(&state)
             defer { state.waiter = nil }
             return state.waiter
@@ -276,19 +281,38 @@ final class StreamHub: LiveHub {
         }
     }
 
-    /// Returns some of the waiting frames as events, once there are any; `nil` at the end, or once
-    /// the task is cancelled.
+    /// Returns a part of the waiting frames as events, once there are any; `nil` at the end, or
+    /// once the task is cancelled.
     func next() async -> [UInt8]? {
         await withTaskCancellationHandler {
             while true {
-                let frames = state.withLock { take(atMost: Self.bytesAtATime, from: &$0) }
-                if !frames.isEmpty { return frames.reduce(into: []) { $0 += event($1) } }
+                if let piece = piece() { return piece }
                 if state.withLock({ $0.isOver }) { return nil }
                 catchUpIfLagging()
                 await wait { !$0.outbox.isEmpty || $0.isOver }
             }
         } onCancel: {
             end()
+        }
+    }
+
+    /// Returns the next bytes of the waiting events; `nil` if nothing waits.
+    ///
+    /// A frame may have megabytes. They count as waiting until the connection takes them, so that
+    /// they can be discarded.
+    private func piece() -> [UInt8]? {
+        let frames = state.withLock { state in
+            state.rest.isEmpty ? take(atMost: Self.bytesAtATime, from: &state) : []
+        }
+        let events = frames.reduce(into: [UInt8]()) { $0 += event($1) }
+        return state.withLock { state in
+            if !events.isEmpty { state.rest = events[...] }
+            let piece = state.rest.prefix(Self.bytesAtATime)
+            guard !piece.isEmpty else { return nil }
+            state.rest = state.rest.dropFirst(piece.count)
+            if state.rest.isEmpty { state.rest = [] }
+            _ = noteWaiting(&state)
+            return Array(piece)
         }
     }
 
