@@ -142,6 +142,26 @@ import Testing
         }
     }
 
+    @Test func `a condition that the moment of a change is another one is told`() async throws {
+        try await Self.with(Self.todos) { relay in
+            let never = [
+                "modificationDate < now()", "now() != ___modTime",
+                "priority > 2 AND modificationDate > now()",
+            ]
+            for condition in never {
+                let told = try await warnings(relay, condition)
+                #expect(told.map { $0.first } == ["neverTrue"], "\(condition)")
+            }
+            let perhaps = [
+                "modificationDate >= now()", "creationDate < now()",
+                "priority > 2 OR modificationDate < now()", "NOT (modificationDate < now())",
+            ]
+            for condition in perhaps {
+                #expect(try await warnings(relay, condition) == [], "\(condition)")
+            }
+        }
+    }
+
     @Test func `an unseen name causes a warning with the likely one`() async throws {
         try await Self.with(Self.todos) { relay in
             var told = try await warnings(relay, "priorty > 2")

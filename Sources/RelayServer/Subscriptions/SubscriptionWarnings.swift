@@ -42,6 +42,7 @@ struct SubscriptionWarnings {
         // These are for every audience: saving checks against the declared schema, too.
         let written = schema.recordTypes[type].flatMap { $0.isInferred ? nil : RecordSchema($0) }
         warnings += predicate.ownWarnings(by: written, in: query.form ?? .predicate)
+        warnings += Self.ofOneMoment(subscription, predicate)
         warnings += withoutBefore(subscription, predicate, type)
         warnings += withoutComparison(subscription, type)
         return Array(warnings.prefix(Self.most))
