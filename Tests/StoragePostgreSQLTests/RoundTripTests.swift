@@ -156,7 +156,7 @@ struct RoundTripTests {
         #expect(found.withLock { $0 } == expected)
         // A request for a container that does not exist fails when it runs, and not before.
         let unknown = ContainerKey(
-            Sample.identifier("iCloud.com.example.unknown"), environment: .development)
+            container: Sample.identifier("iCloud.com.example.unknown"), environment: .development)
         let lost = try request(Sample.unkeyed("lost"), in: unknown)
         var next = OpenCommit(Database(connection), head: commit.head, quotas: Quotas())
         try next.lookAhead([lost, requests[0]])
