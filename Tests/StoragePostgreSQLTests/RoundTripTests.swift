@@ -148,7 +148,7 @@ struct RoundTripTests {
         #expect(connection.pipeline.roundTrips - before == 4)
         let expected =
             (UInt64(1)...40).map { AppendOutcome.appended(LogPosition($0)) }
-            + (UInt64(1)...10).map { .conflict(LogPosition($0)) }
+            + (UInt64(1)...10).map { .duplicate(LogPosition($0)) }
             + [
                 .appended(LogPosition(41)), .appendedAsStale(LogPosition(42)),
                 .appended(LogPosition(43)),

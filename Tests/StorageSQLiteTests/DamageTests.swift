@@ -315,6 +315,8 @@ import Testing
         var settings = StoreSettings.forTests
         settings.quickCheckBytes = 0
         let store = try home.open(settings)
+        // The reader opens the file when it is first asked.
+        #expect(try await store.entries(after: .start, limit: 1).count == 1)
         let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
         try #require(memory >= 0)
         defer { close(memory) }

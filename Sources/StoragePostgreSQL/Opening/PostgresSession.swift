@@ -235,9 +235,9 @@ struct PostgresSession: Sendable {
     ///
     /// When the server's setting is emptied, all commits that wait for a standby return, without a
     /// warning. Emptying it is what one does while the standby is away.
-    func hasStandby(_ connection: ServerConnection) -> Bool {
+    func hasStandby(_ pipeline: PostgresPipeline) -> Bool {
         guard place.requiresStandby else { return true }
-        let rows = try? connection.pipeline.fetch(StandbyRequirement.question)
+        let rows = try? pipeline.fetch(StandbyRequirement.question)
         return rows?[0, 0] == .integer(1)
     }
 

@@ -9,8 +9,7 @@ import Synchronization
 /// The one writer of a store on a server, which commits the requests of many callers together.
 ///
 /// It has a thread of its own, because libpq blocks. Each commit locks the shard, checks the
-/// ownership, and inserts a numbered mark. The mark shows afterwards whether a commit without an
-/// answer took place.
+/// ownership, and inserts a numbered mark, which shows whether an unanswered commit took place.
 ///
 /// Concurrency: other threads read only atomics and mutexes; the rest belongs to the thread.
 final class ServerWriter: @unchecked Sendable {
@@ -314,7 +313,8 @@ final class ServerWriter: @unchecked Sendable {
         guard said == "COMMIT" else {
             throw PostgresError(state: "40000", message: "the server undid a transaction")
         }
-        guard connection.pipeline.connection.warnings == warnings, session.hasStandby(connection)
+        guard connection.pipeline.connection.warnings == warnings,
+            session.hasStandby(connection.pipeline)
         else { throw UnknownOutcome(number: number, finished: finished) }
         if isClearing { clearedTo = clears }
         lastMark = number
@@ -379,7 +379,8 @@ final class ServerWriter: @unchecked Sendable {
             try connection.settle()
             let warnings = connection.pipeline.connection.warnings
             guard try connection.commit() == "COMMIT",
-                connection.pipeline.connection.warnings == warnings, session.hasStandby(connection)
+                connection.pipeline.connection.warnings == warnings,
+                session.hasStandby(connection.pipeline)
             else { throw PostgresError(state: "", message: "a standby was not waited for") }
             lastMark = self.number
             return rows[0, 1] == .integer(1)

@@ -103,3 +103,14 @@ struct SchemaStep {
             arguments: id)
     }
 }
+
+extension OpenCommit {
+    /// Adds the missing types and fields to the schema of a container.
+    mutating func extendSchema(
+        of container: StoredContainer, with additions: [RecordTypeDefinition]
+    ) throws {
+        guard !additions.isEmpty else { return }
+        try SchemaStep(container: container).add(additions, in: db)
+        forgetRules()
+    }
+}

@@ -164,14 +164,8 @@ package struct OpenCommit {
         return container
     }
 
-    /// Adds the missing types and fields to the schema of a container.
-    mutating func extendSchema(
-        of container: StoredContainer, with additions: [RecordTypeDefinition]
-    ) throws {
-        guard !additions.isEmpty else { return }
-        try SchemaStep(container: container).add(additions, in: db)
-        known.types = [:]
-    }
+    /// Forgets the rules of all types, because the schema has changed.
+    mutating func forgetRules() { known.types = [:] }
 
     /// Returns whether the relay keeps the records of a type.
     mutating func isKept(
