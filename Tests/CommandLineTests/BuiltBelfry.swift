@@ -40,11 +40,13 @@ enum BuiltBelfry {
         try Data(input.utf8).write(to: files[0])
         for file in files.dropFirst() { try Data().write(to: file) }
         let child = Child(arguments, environment: environment)
-        try child.run(
-            input: try FileHandle(forReadingFrom: files[0]),
-            output: try FileHandle(forWritingTo: files[1]),
-            error: try FileHandle(forWritingTo: files[2]))
+        let reading = try FileHandle(forReadingFrom: files[0])
+        let writing = try files.dropFirst().map { try FileHandle(forWritingTo: $0) }
+        try child.run(input: reading, output: writing[0], error: writing[1])
         let code = await child.ended()
+        // A process keeps its handles for ever. With some 1,360 open files, starting the next one
+        // reads beyond a page of their names (swift-corelibs-foundation), and may crash.
+        for handle in [reading] + writing { try handle.close() }
         return Ending(
             code: code, output: try String(contentsOf: files[1], encoding: .utf8),
             complaint: try String(contentsOf: files[2], encoding: .utf8))
