@@ -248,17 +248,13 @@ import Testing
         }
     }
 
-    @Test(arguments: ["title", "subtitle", "alertLocalizationKey"])
+    @Test(arguments: ["title", "subtitle"])
     func `a text of blanks does not stay in the place of one that shows something`(
         blank: String
     ) throws {
         let composition = Composition { info in
             info.alertBody = String(repeating: "\u{1}", count: 2040)
-            switch blank {
-            case "title": info.title = " "
-            case "subtitle": info.subtitle = " "
-            default: info.alertLocalizationKey = "\u{3000}"
-            }
+            if blank == "title" { info.title = " " } else { info.subtitle = "\u{3000}" }
         }
         #expect(composition.push.payload.count <= Limits.maximumPayloadBytes)
         // An alert that consists of a text alone is a bare string.

@@ -133,9 +133,12 @@ struct PushPayload: Sendable {
     }
 
     /// Returns whether the alert has that text, and the text does not consist of blanks alone.
+    ///
+    /// A key counts whatever it is, because the app has the text.
     private func shows(_ name: String) -> Bool {
         guard case .string(let text)? = alert[name] else { return false }
-        return !text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
+        return name.hasSuffix("loc-key")
+            || !text.unicodeScalars.allSatisfy(\.properties.isWhitespace)
     }
 
     /// Removes the sound, unless the push has nothing else to show.
