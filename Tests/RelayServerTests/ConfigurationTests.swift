@@ -75,6 +75,15 @@ import Testing
         #expect(try await decode(["--http-host", host]).publicURL == url)
     }
 
+    @Test func `the size of a database has no bound unless one is set`() async throws {
+        #expect(try await decode().upkeep.databaseBytes == 0)
+        let flag = "--bounds-database-megabytes"
+        let bounded = try await decode([flag, "10000000000", "--storage-url", "postgresql://h/d"])
+        #expect(bounded.upkeep.databaseBytes == 10_000_000_000 * 1_048_576)
+        let problems = try await problems([flag, "10000000001"])
+        #expect(problems.count == 1 && problems[0].hasPrefix("bounds.databaseMegabytes: "))
+    }
+
     @Test func `blanks around the elements of a list are ignored`() async throws {
         try await withFile(#"{"limits":{"deniedRecordTypes":"Secret* , _* "}}"#) { path in
             let configuration = try await decode(environment: ["BELFRY_CONFIG": path])

@@ -10,6 +10,7 @@ import Testing
         (.overloaded("50 changes are waiting to be written"), 429, "waiting"),
         (.noRoom("the disk is full"), 507, "disk"),
         (.bounded(.logLag, reason: "too many entries"), 503, "logLag"),
+        (.bounded(.database, reason: "too large a database"), 503, "database"),
         (.bounded(.share, reason: "more than its share"), 429, "share"),
     ]
 

@@ -158,6 +158,20 @@ struct UpkeepTests {
         await store.close()
     }
 
+    /// The file's own bounds are those of its log and of the disk.
+    @Test func `a bound on the size of a database does not apply to a file`() async throws {
+        let store = try TemporaryStore().open()
+        var settings = Upkeep.Settings()
+        settings.databaseBytes = 1
+        let upkeep = Upkeep(
+            store, settings: settings, world: .real, logger: Logger(label: "test"),
+            progress: { .start })
+        try await upkeep.watch()
+        #expect(store.footprint.fileBytes > 1)
+        #expect(store.gate.reached == [:])
+        await store.close()
+    }
+
     /// On a server the free disk space is unknown, which is not the same as none.
     @Test func `an unknown number of a store is not shown as zero`() {
         let metrics = PrometheusMetrics()

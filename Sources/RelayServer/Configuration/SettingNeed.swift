@@ -38,6 +38,8 @@ struct SettingNeed: Sendable {
             names: ["storage.walMegabytes", "bounds.walMegabytes"], other: "storage.url",
             condition: .notSet),
         SettingNeed(
+            names: ["bounds.databaseMegabytes"], other: "storage.url", condition: .set),
+        SettingNeed(
             names: [
                 "nodes.name", "nodes.advertise", "nodes.host", "nodes.port", "nodes.waitSeconds",
                 "nodes.warm", "nodes.balance", "nodes.machine",

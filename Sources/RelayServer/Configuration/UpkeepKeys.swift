@@ -85,6 +85,11 @@ extension ConfigurationKeys {
             "The size of the write-ahead log beyond which the relay refuses changes; 0 for no "
                 + "bound."),
         ConfigurationKey(
+            "bounds.databaseMegabytes", number: \.upkeep.databaseBytes, 0...10_000_000_000,
+            unit: .mebibyte,
+            "The size of the tables and indexes of a store on PostgreSQL beyond which the relay "
+                + "refuses changes; 0 for no bound."),
+        ConfigurationKey(
             "bounds.memoryMegabytes", number: \.upkeep.memoryBytes, 0...10_000_000, unit: .mebibyte,
             "The memory in use beyond which the relay refuses changes; 0 for no bound."),
         ConfigurationKey(

@@ -111,7 +111,7 @@ enum MetricHelp {
         belfry_standby_position position of the state of a relay that stands by
         belfry_standby_reloads_total how often a relay that stands by had to load its state anew
         belfry_standby_subscriptions subscriptions in the state of a relay that stands by
-        belfry_storage_file_bytes size of the store's file
+        belfry_storage_file_bytes size of the store's file, or of its tables and indexes
         belfry_storage_free_bytes free room on the store's disk
         belfry_storage_wal_bytes size of the store's write-ahead log
         belfry_store_disagreements relays of the store whose settings differ from the owner's

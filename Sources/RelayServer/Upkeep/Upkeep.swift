@@ -31,6 +31,9 @@ struct Upkeep: Sendable {
         /// The size of the write-ahead log in bytes above which changes are refused; 0 means no
         /// limit.
         var walBytes = 4096 * 1_048_576
+        /// The size of the tables and indexes on a server in bytes above which changes are refused;
+        /// 0 means no limit.
+        var databaseBytes = 0
         /// The memory of the process in bytes above which changes are refused; 0 means no limit.
         var memoryBytes = 0
     }
@@ -245,6 +248,10 @@ struct Upkeep: Sendable {
                 .wal, footprint.walBytes, settings.walBytes,
                 "bytes of write-ahead log are kept, because something reads the store for a long "
                     + "time"
+            ),
+            (
+                .database, footprint.databaseBytes ?? 0, settings.databaseBytes,
+                "bytes are taken by the tables and indexes in the database"
             ),
         ]
         var reached: [IntakeBound: String] = [:]

@@ -10,6 +10,8 @@ package enum IntakeBound: String, Sendable, Hashable, CaseIterable {
     case memory
     /// The write-ahead log is too large, because a reader has been open for long.
     case wal
+    /// The tables and indexes in the database are too large.
+    case database
     /// The disk has less free space than its reserve, or none.
     case disk
     /// Too much waits to be written.

@@ -2,7 +2,7 @@ package import RelayModel
 
 /// The space that the store takes, and the space that is left.
 package struct StoreFootprint: Sendable, Hashable {
-    /// The size of the database file in bytes.
+    /// The size of the database file, or of the tables and indexes on a server, in bytes.
     package var fileBytes: Int
     /// The size of the write-ahead log in bytes.
     package var walBytes: Int
@@ -15,6 +15,11 @@ package struct StoreFootprint: Sendable, Hashable {
     package var nodes: Int?
     /// The settings in which other relays of the store differ from this one, one sentence each.
     package var disagreements: [String] = []
+    /// The size of the tables and indexes in bytes when they were last measured; `nil` if the store
+    /// is a file.
+    ///
+    /// Only a store on a server can have several relays.
+    package var databaseBytes: Int? { nodes == nil ? nil : fileBytes }
 
     package init(fileBytes: Int, walBytes: Int, freeBytes: UInt64?) {
         self.fileBytes = fileBytes
