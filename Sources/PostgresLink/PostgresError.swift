@@ -56,6 +56,8 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
     /// The reason why a server could not be used.
     package enum Refusal: Sendable, Hashable {
         case password, database, full, unreachable
+        /// The database exists, and is set to take no connections.
+        case closed
         /// The server does not prove its identity, or does not support TLS although that was
         /// required.
         case untrusted
@@ -105,6 +107,7 @@ package struct PostgresError: Error, Sendable, Hashable, CustomStringConvertible
             if message.contains("role \"") { return .password }
             if message.contains("database \"") { return .database }
         }
+        if message.contains("not currently accepting connections") { return .closed }
         if message.contains("certificate") || speaksNoTLS { return .untrusted }
         if message.contains("too many") || message.contains("remaining connection slots")
             || message.contains("max_wal_senders")

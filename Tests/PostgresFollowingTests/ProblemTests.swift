@@ -350,6 +350,14 @@ struct ProblemTests {
         #expect(advice("postgresql://a@b:5432,c:5433/shop?sslmode=require") == "fine")
     }
 
+    @Test func `a database that takes no connections is reported as such`() {
+        let words = "FATAL:  database \"shop\" is not currently accepting connections"
+        #expect(PostgresError(state: "", message: words).refusal == .closed)
+        let advice = FollowProblem.unreachable(words).advice
+        #expect(advice.hasPrefix("The database takes no connections (\(words)): allow them"))
+        #expect(advice.contains("ALLOW_CONNECTIONS true") && !advice.contains("network"))
+    }
+
     /// Some container images of PostgreSQL are built so; a certificate would not help.
     @Test func `a server without TLS is reported as such`() {
         let error = PostgresError(

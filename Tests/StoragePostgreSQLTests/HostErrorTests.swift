@@ -13,11 +13,13 @@ struct HostErrorTests {
 
     private static let away = "Connection refused\n\tIs the server running on that host?"
     private static let reads = "session is read-only"
+    private static let closed = "FATAL:  database \"d\" is not currently accepting connections"
     private static let cut = "server closed the connection unexpectedly\n\tThis probably means"
 
     @Test(arguments: [
         (text(away, "FATAL:  password authentication failed for user \"x\""), "\"b\"", "password"),
         (text(away, reads, "FATAL:  sorry, too many clients already"), "\"c\"", "too many"),
+        (text(away, closed), "\"b\"", "accepting"),
         // The primary is away, and its standby answers.
         (text(reads, away), "\"b\"", "refused"), (text(away, reads), "\"a\"", "refused"),
         (text(away, cut), "\"b\"", "unexpectedly"), (text(reads, reads), "\"a\"", "read-only"),

@@ -58,6 +58,18 @@ struct OpeningTests {
         #expect(reason.contains("in the URL") && !reason.contains("storage.url"))
     }
 
+    /// Some set it while they copy or upgrade the database.
+    @Test func `a database that takes no connections is reported`() throws {
+        let place = try TestPlace()
+        let name = try place.server.database()
+        try place.server.sql("ALTER DATABASE \(name) WITH ALLOW_CONNECTIONS false")
+        let reason = try #require(Self.reason(try place.session(database: name)))
+        #expect(reason.contains("the database takes no connections"), "\(reason)")
+        #expect(reason.contains("ALLOW_CONNECTIONS true") && !reason.contains("network"))
+        try place.server.sql("ALTER DATABASE \(name) WITH ALLOW_CONNECTIONS true")
+        #expect(Self.reason(try place.session(database: name)) == nil)
+    }
+
     @Test func `a missing service is reported`() throws {
         let place = try PostgresPlace(url: "service=nowhere_at_all")
         let session = PostgresSession(place: place, watch: { .zero }, name: "belfry test")

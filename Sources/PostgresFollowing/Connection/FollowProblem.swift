@@ -114,6 +114,10 @@ package enum FollowProblem: Error, Sendable, Hashable {
         case .unreachable(let reason) where PostgresError(state: "", message: reason).isOfReader:
             "The server is read-only (\(reason)): name the primary, or all hosts of the cluster. "
                 + "Belfry keeps trying."
+        case .unreachable(let reason)
+        where PostgresError(state: "", message: reason).refusal == .closed:
+            "The database takes no connections (\(reason)): allow them with ALTER DATABASE … WITH "
+                + "ALLOW_CONNECTIONS true. Belfry keeps trying."
         case .unreachable(let reason):
             "PostgreSQL cannot be reached (\(reason)): "
                 + "\(PostgresError(state: "", message: reason).whatToCheck). Belfry keeps trying."
@@ -240,7 +244,7 @@ extension PostgresError {
             case .password: .wrongPassword(message)
             case .database: .databaseMissing(message)
             case .full: .serverFull(message)
-            case .unreachable: .unreachable(message)
+            case .unreachable, .closed: .unreachable(message)
             case .untrusted: .untrusted(message)
             }
         }

@@ -171,6 +171,9 @@ extension PostgresError {
             "the server does not let the role log in (\(words)): check the password in the file "
                 + "that PGPASSFILE names, and pg_hba.conf"
         case .database: "there is no such database (\(words)): name one that exists in the URL"
+        case .closed:
+            "the database takes no connections (\(words)): allow them with ALTER DATABASE … WITH "
+                + "ALLOW_CONNECTIONS true, or name another one in the URL"
         case .full: Self.full(words)
         case .untrusted where speaksNoTLS:
             "the server does not speak TLS (\(words)): set ssl = on there, with a certificate, or, "
