@@ -1,10 +1,11 @@
 import Foundation
 import RelayModel
-import RelayServer
 import Storage
 import StorageSQL
 import StorageSQLite
 import Testing
+
+@testable import RelayServer
 
 @Suite struct ConfigurationTests {
     private func decode(
