@@ -82,7 +82,7 @@ import Testing
         let bounded = try await decode([flag, "10000000000", "--storage-url", "postgresql://h/d"])
         #expect(bounded.upkeep.databaseBytes == 10_000_000_000 * 1_048_576)
         let problems = try await problems([flag, "10000000001"])
-        #expect(problems.count == 1 && problems[0].hasPrefix("bounds.databaseMegabytes: "))
+        #expect(problems.count == 1 && problems[0].hasPrefix("bounds.databaseMegabytes ("))
     }
 
     @Test func `blanks around the elements of a list are ignored`() async throws {
