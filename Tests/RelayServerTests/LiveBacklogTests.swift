@@ -16,6 +16,7 @@ import Testing
     private final class Ended: Sendable {
         private let numbers = Mutex<[Int]>([])
         var last: Int? { numbers.withLock { $0.last } }
+        var all: [Int] { numbers.withLock { $0 } }
         func add(_ number: Int) { numbers.withLock { $0.append(number) } }
     }
 
@@ -47,6 +48,22 @@ import Testing
         #expect(note(4, of: "dave", in: "two", 1) == 1)
         #expect(note(1, of: "mallory", in: "one", 0) == nil)
         #expect(backlog.bytes == 3 * 1024 * 1024)
+    }
+
+    @Test func `streams that have not ended yet are not ended again instead of others`() {
+        let party = LiveBacklog.Party(
+            container: Fixtures.container, user: Fixtures.identifier("mallory"))
+        var ends: [LiveBacklog.End] = []
+        for (number, stream) in streams.enumerated() {
+            let end = backlog.note(ObjectIdentifier(stream), of: party, 7) { [ended] in
+                ended.add(number)
+            }
+            if let end { ends.append(end) }
+        }
+        // Two of the five have room, and nothing has ended so far.
+        #expect(backlog.bytes == 14 * LiveBacklog.bytesOfStep)
+        for end in ends { end() }
+        #expect(ended.all.count == 3 && Set(ended.all).count == 3)
     }
 
     @Test func `no stream ends for another container's sake`() throws {

@@ -4,9 +4,9 @@ import Synchronization
 /// Bounds what all connected clients together leave untaken.
 ///
 /// A poll may leave 32 MiB untaken, and so may a socket when it catches up. A user may have fifty
-/// of them, which together would fill the memory. Beyond the bound one stream ends: the longest one
-/// of the user with the most in the container with the most. So clients do not pay for what others
-/// leave untaken.
+/// of them, which together would fill the memory. Beyond the bound streams end: each time the
+/// longest one of the user with the most in the container with the most. So clients do not pay for
+/// what others leave untaken.
 ///
 /// Concurrency: a lock around numbers; no other code is called while it is held.
 final class LiveBacklog: Sendable {
@@ -46,15 +46,21 @@ final class LiveBacklog: Sendable {
             if containers[party.container] == 0 { containers[party.container] = nil }
         }
 
-        /// The end of the stream that ends first.
-        var longest: End? {
+        /// Removes the stream that ends first, and returns its end.
+        ///
+        /// It no longer counts, because it ends a little later, on its own event loop. Otherwise
+        /// all that is noted until then would end the same stream again, and no other.
+        mutating func takeLongest() -> End? {
             guard let container = containers.max(by: { $0.value < $1.value })?.key else {
                 return nil
             }
             let users = parties.filter { $0.key.container == container }
             guard let party = users.max(by: { $0.value < $1.value })?.key else { return nil }
-            return lines.values.filter { $0.party == party }
-                .max { $0.steps < $1.steps }?.end
+            let longest = lines.filter { $0.value.party == party }
+                .max { $0.value.steps < $1.value.steps }
+            guard let (id, line) = longest else { return nil }
+            set(id, of: party, 0, line.end)
+            return line.end
         }
     }
 
@@ -67,15 +73,19 @@ final class LiveBacklog: Sendable {
 
     /// Notes how much waits for a stream.
     ///
-    /// - Returns: A closure that ends a stream, perhaps this one, if the total is too much; call it
-    ///   without holding a lock.
+    /// - Returns: A closure that ends streams, perhaps this one too, if the total is too much; call
+    ///   it without holding a lock.
     func note(
         _ id: ObjectIdentifier, of party: Party, _ steps: Int, end: @escaping End
     ) -> End? {
-        state.withLock { state in
+        let ends = state.withLock { state -> [End] in
             state.set(id, of: party, steps, end)
-            return state.steps > most ? state.longest : nil
+            var ends: [End] = []
+            while state.steps > most, let end = state.takeLongest() { ends.append(end) }
+            return ends
         }
+        guard !ends.isEmpty else { return nil }
+        return { for end in ends { end() } }
     }
 
     /// The number of reported bytes, rounded down for each stream.
