@@ -45,7 +45,7 @@ import Testing
             try await relay.relay.waitUntilSettled(within: .patience)
             // Ranges are worked beside the progress.
             while try await relay.relay.store.backlog().ranges > 0 {}
-            try await relay.waitUntilNothingMoves()
+            try await relay.waitUntilNothingMoves(retries: .seconds(60))
             try await page.close()
             await reader.value
             let sent = Set(relay.gateway.simulated.pushes.map(\.apnsID))

@@ -555,7 +555,9 @@ extension JSONValue {
 
 extension RunningRelay {
     /// Waits until no delivery waits for a connection, for a digest that ends soon, or is due.
-    func waitUntilNothingMoves() async throws {
+    ///
+    /// Retries count that are due within `retries`.
+    func waitUntilNothingMoves(retries: Duration = .zero) async throws {
         while true {
             let soon = World.real.now().advanced(by: .seconds(3600))
             let digest = try await relay.store.nextDigestDue()
@@ -563,15 +565,18 @@ extension RunningRelay {
             if connected == 0, digest.map({ soon < $0 }) ?? true { break }
             try await World.real.clock.sleep(for: .milliseconds(20))
         }
-        try await waitUntilNothingIsDue()
+        try await waitUntilNothingIsDue(soon: retries)
     }
 
-    /// Waits until no retry is due.
+    /// Waits until no retry is due, or will be `soon`.
     ///
-    /// Retries that an edit released are worked beside the progress.
-    func waitUntilNothingIsDue() async throws {
+    /// Retries that an edit released are worked beside the progress. On a slow machine a push may
+    /// be answered so late that it is tried again.
+    func waitUntilNothingIsDue(soon: Duration = .zero) async throws {
         while let due = try await relay.store.nextRetryDue(excluding: [], unless: { _ in false }),
-            due <= World.real.now()
-        {}
+            due <= World.real.now().advanced(by: soon)
+        {
+            try await World.real.clock.sleep(for: .milliseconds(20))
+        }
     }
 }

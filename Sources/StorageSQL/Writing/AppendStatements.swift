@@ -16,31 +16,26 @@ enum AppendStatement: Int, CaseIterable {
     /// Inserts an entry of the log.
     case append
 
+    private static let remembering = """
+        INSERT INTO dedupe (container, source, kind, key, digest, position, rememberedUntil)
+        VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (container, source, kind, key) DO UPDATE SET
+            digest = excluded.digest, position = excluded.position,
+            rememberedUntil = excluded.rememberedUntil
+        """
+
     var sql: String {
         switch self {
         case .remember:
             // An entry whose window has passed yields, whether or not it was pruned yet. The last
             // content of a record yields to any other content.
             """
-            INSERT INTO dedupe
-                (container, source, kind, key, digest, position, rememberedUntil)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (container, source, kind, key) DO UPDATE SET
-                digest = excluded.digest, position = excluded.position,
-                rememberedUntil = excluded.rememberedUntil
+            \(Self.remembering)
             WHERE dedupe.rememberedUntil <= ?
                 OR dedupe.kind = \(DedupeKey.Kind.content.stored)
                     AND dedupe.digest <> excluded.digest
             """
-        case .rememberAnew:
-            """
-            INSERT INTO dedupe
-                (container, source, kind, key, digest, position, rememberedUntil)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (container, source, kind, key) DO UPDATE SET
-                digest = excluded.digest, position = excluded.position,
-                rememberedUntil = excluded.rememberedUntil
-            """
+        case .rememberAnew: Self.remembering
         case .known:
             """
             SELECT digest, position, rememberedUntil FROM dedupe
