@@ -3,9 +3,6 @@ import RelayModel
 import Storage
 
 /// Remembered dedupe keys, fetched from the engine together.
-///
-/// No other commit writes meanwhile, so the copy is exact if every key that the commit itself
-/// remembers is added to it.
 struct KnownKeys {
     /// The entry of a remembered key.
     struct Place {
@@ -24,34 +21,21 @@ struct KnownKeys {
         }
     }
 
-    /// The entries by name; `nil` for a key that is not remembered.
-    private var places: [RowName: Place?] = [:]
+    private var places = LookedUpRows<Place>()
 
     /// Looks up those of the named keys that were not looked up before, with `statement`, whose
     /// arguments are their names.
     mutating func lookUp(_ names: [RowName], by statement: Statement) throws {
-        var asked: Set<RowName> = []
-        let new = names.filter { places[$0] == nil && asked.insert($0).inserted }
-        guard !new.isEmpty else { return }
-        let rows = try Row.fetchFirsts(statement, arguments: new.map(\.arguments))
-        for (name, row) in zip(new, rows) {
-            places[name] = .some(
-                row.map {
-                    Place(
-                        digest: $0["digest"], position: LogPosition(stored: $0["position"]),
-                        rememberedUntil: $0["rememberedUntil"])
-                })
+        try places.lookUp(names, by: statement) {
+            Place(
+                digest: $0["digest"], position: LogPosition(stored: $0["position"]),
+                rememberedUntil: $0["rememberedUntil"])
         }
     }
 
     /// Returns the entry of a key that was looked up.
-    func place(of name: RowName) -> Place? {
-        guard let place = places[name] else { preconditionFailure("the key was not looked up") }
-        return place
-    }
+    func place(of name: RowName) -> Place? { places[name] }
 
     /// Adds the entry of a key that the commit remembers.
-    mutating func note(_ place: Place, of name: RowName) {
-        places[name] = .some(place)
-    }
+    mutating func note(_ place: Place, of name: RowName) { places.note(place, of: name) }
 }
