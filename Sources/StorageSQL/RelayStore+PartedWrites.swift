@@ -20,7 +20,8 @@ extension RelayStore {
         besides: @Sendable (Edit) -> Int = { _ in 0 }, from start: Rest,
         _ body: @escaping @Sendable ([Edit], inout Rest, inout OpenCommit) throws -> [Outcome]
     ) async throws -> [Outcome] {
-        let isAlone = !engine.isContended(by: container) || !largeEdits.contains(container)
+        let isLarge = largeWrites.contains(container)
+        let isAlone = !engine.isContended(by: container) || !isLarge
         let most = isAlone ? Self.editsPerTurn : 1
         let parts = atomicity == .independent ? edits.parts(of: most) : [edits]
         let large = settings.commitBytesBesideOthers / Self.editsPerTurn
@@ -34,13 +35,13 @@ extension RelayStore {
                     lane: lane, container: container,
                     changes: count * WriteRequest.changesPerEdit
                         + part.reduce(0) { $0 + besides($1) },
-                    bytes: 0,
+                    bytes: 0, isLarge: isLarge,
                     answersCaller: index == parts.count - 1,
-                    perform: { [largeEdits] commit in
+                    perform: { [largeWrites] commit in
                         var rest = write.rest(before: index)
                         let beginning = commit.bookmark
                         let outcomes = try body(part, &rest, &commit)
-                        largeEdits.note(
+                        largeWrites.note(
                             container,
                             isLarge: commit.bytes(since: beginning) > large * part.count)
                         write.note(outcomes, leaving: rest, of: index)

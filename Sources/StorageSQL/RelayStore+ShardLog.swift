@@ -14,11 +14,17 @@ extension RelayStore: IntakeLog, ShardLog {
                 changes: prepared, delivery: delivery, source: source, now: now,
                 settings: store.settings)
             let bytes = prepared.reduce(0) { $0 + $1.body.utf8.count }
+            let (largeWrites, large) = (store.largeWrites, store.settings.largeWriteBytes)
             return try await store.write(
                 .intake, of: container, changes: changes.count, bytes: bytes,
+                isLarge: bytes > large || largeWrites.contains(container),
                 lookAhead: { try step.look(ahead: &$1, in: &$0, try $0.container(container)) }
-            ) {
-                try step.run(in: &$0, container: try $0.container(container))
+            ) { commit in
+                let beginning = commit.bookmark
+                let outcomes = try step.run(
+                    in: &commit, container: try commit.container(container))
+                largeWrites.note(container, isLarge: commit.bytes(since: beginning) > large)
+                return outcomes
             }
         }
     }

@@ -28,7 +28,7 @@ package final class RelayStore: Sendable {
     /// The number of firings that steps recorded since the start and that are not added up yet.
     let notAddedUp = Atomic<Int>(0)
     /// The containers whose edits appended much lately, which the writer takes one by one.
-    let largeEdits = LargeEdits()
+    let largeWrites = LargeWrites()
     /// The queue of callers that read much.
     let line: ReaderLine
     /// The gate that refuses changes at the limits; the code that watches the limits sets it.
@@ -100,14 +100,14 @@ package final class RelayStore: Sendable {
     /// separately. Writes for a container take turns with writes for other containers.
     func write<Value: Sendable>(
         _ lane: WriteRequest.Lane = .own, of container: ContainerKey? = nil, changes: Int = 1,
-        bytes: Int = 0,
+        bytes: Int = 0, isLarge: Bool = false,
         lookAhead: (@Sendable (inout OpenCommit, inout Lookahead) throws -> Void)? = nil,
         _ body: @escaping @Sendable (inout OpenCommit) throws -> Value
     ) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let request = WriteRequest(
                 lane: lane, container: container, changes: max(1, changes), bytes: bytes,
-                lookAhead: lookAhead,
+                isLarge: isLarge, lookAhead: lookAhead,
                 perform: { commit in
                     let value = try body(&commit)
                     return { continuation.resume(returning: value) }

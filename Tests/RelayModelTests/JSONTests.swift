@@ -1,5 +1,6 @@
-import RelayModel
 import Testing
+
+@testable import RelayModel
 
 /// Parses `text`, and returns the value printed again, or the error.
 private func outcome(_ text: String) -> String {
@@ -139,6 +140,35 @@ private func outcome(_ text: String) -> String {
         } catch let error as JSONContractError {
             return error.description
         }
+    }
+
+    @Test func `a byte that needs an escape is found at every place`() throws {
+        let special: [UInt8] = [0, 0x1F, UInt8(ascii: "\""), UInt8(ascii: "\\")]
+        // Bytes next to these by one, or in the highest bit, need none.
+        let plain: [UInt8] = [0x20, 0x21, 0x23, 0x5B, 0x5D, 0x7F, 0x80, 0x9F, 0xA2, 0xDC, 0xFF]
+        for length in 0..<20 {
+            for byte in plain {
+                let text = [UInt8](repeating: byte, count: length)
+                #expect(Self.end(of: text) == length, "\(text)")
+            }
+            for (place, byte) in (0..<length).flatMap({ place in special.map { (place, $0) } }) {
+                // The bytes after the first hit do not matter, and neither do those before it.
+                for filler in plain {
+                    var text = [UInt8](repeating: filler, count: length)
+                    text[place] = byte
+                    #expect(Self.end(of: text) == place, "\(text)")
+                    text[length - 1] = byte
+                    #expect(Self.end(of: text) == place, "\(text)")
+                }
+            }
+        }
+        let all = String(decoding: (0..<128).map { UInt8($0) } + Array("é€𝄞".utf8), as: UTF8.self)
+        let written = JSONValue.string(all + all).text
+        #expect(try JSONValue(parsing: written) == .string(all + all))
+    }
+
+    private static func end(of text: [UInt8]) -> Int? {
+        unsafe text.withContiguousStorageIfAvailable { unsafe $0.endOfPlainJSONText(from: 0) }
     }
 
     @Test func `absent and null are the same, the wrong kind is an error`() throws {

@@ -14,10 +14,10 @@ import Testing
 
     private static func request(
         _ container: ContainerKey?, changes: Int = 1,
-        lane: WriteRequest.Lane = .intake
+        lane: WriteRequest.Lane = .intake, isLarge: Bool = false
     ) -> WriteRequest {
         WriteRequest(
-            lane: lane, container: container, changes: changes, bytes: changes,
+            lane: lane, container: container, changes: changes, bytes: changes, isLarge: isLarge,
             perform: { _ in {} }, fail: { _ in })
     }
 
@@ -96,6 +96,55 @@ import Testing
         #expect(lines.take(changes: 256).map(\.changes) == [5, 6, 3, 4, 7])
         #expect(lines.isEmpty)
         #expect(lines.bytes == 0)
+    }
+
+    @Test func `small and large requests take turns, and share no commit`() {
+        var lines = WriteLines()
+        for number in 1...20 {
+            lines.append(Self.request(Sample.container, changes: number, isLarge: number != 3))
+        }
+        func take(smallFirst: Bool = false) -> [Int] {
+            lines.takeApart(changes: 64, smallFirst: smallFirst).map(\.changes)
+        }
+        // A turn of large requests is as long as others, and requests of one line keep their order.
+        #expect(take() == [1, 2])
+        #expect(lines.hasSmall)
+        lines.append(Self.request(Self.other, changes: 100))
+        #expect(take() == [3, 100])
+        lines.append(Self.request(Self.other, changes: 101))
+        // The large ones have waited for one small commit.
+        #expect(take() == [4, 5, 6, 7, 8, 9])
+        // Small ones have waited for one large commit.
+        #expect(take() == [101])
+        lines.append(Self.request(nil, changes: 102))
+        #expect(take(smallFirst: true) == [102])
+        lines.append(Self.request(Self.other, changes: 103, isLarge: true))
+        #expect(!lines.hasSmall)
+        // Large requests of different lines take turns too.
+        #expect(take() == [10, 11, 12])
+        #expect(take() == [103])
+        #expect(take() == [13, 14, 15])
+        #expect(take(smallFirst: true) == [16, 17])
+        #expect(take() == [18, 19])
+        #expect(take() == [20])
+        #expect(lines.isEmpty)
+        #expect(lines.bytes == 0)
+    }
+
+    @Test func `while several containers write, large writes have commits of their own`()
+        async throws
+    {
+        let store = try await TemporaryStore().openReady()
+        try await store.write(of: Self.other) { _ in }
+        // The first edits show that they are large, and the next ones are known to be.
+        _ = try await Self.edit(8, in: store)
+        let began = store.commitCount
+        async let edits = Self.edit(3, in: store)
+        async let other: Void = store.write(of: Self.other) { _ in }
+        #expect(try await edits.count == 3)
+        try await other
+        #expect(store.commitCount - began == 2)
+        await store.close()
     }
 
     @Test func `a commit of large entries ends early while several containers write`() async throws

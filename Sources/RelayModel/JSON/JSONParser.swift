@@ -255,13 +255,7 @@ extension JSONParser {
         let start = index
         index += 1
         let scanned = unsafe bytes.withContiguousStorageIfAvailable { bytes in
-            var end = index
-            while end < bytes.count, unsafe bytes[end] != UInt8(ascii: "\""),
-                unsafe bytes[end] != UInt8(ascii: "\\"), unsafe bytes[end] >= 0x20
-            {
-                end += 1
-            }
-            return end
+            unsafe bytes.endOfPlainJSONText(from: index)
         }
         let end = scanned ?? bytes.count
         guard end < bytes.count else { throw failure("the text ends inside a string", at: start) }

@@ -48,25 +48,19 @@ extension JSONValue {
         output.append(UInt8(ascii: "\""))
         let isWritten: Void? = unsafe text.utf8.withContiguousStorageIfAvailable { utf8 in
             var start = 0
-            for index in 0..<utf8.count where unsafe needsEscape(utf8[index]) {
-                unsafe output.append(contentsOf: utf8[start..<index])
-                unsafe escape(utf8[index], to: &output)
-                start = index + 1
+            while start < utf8.count {
+                let end = unsafe utf8.endOfPlainJSONText(from: start)
+                unsafe output.append(contentsOf: utf8[start..<end])
+                if end < utf8.count { unsafe escape(utf8[end], to: &output) }
+                start = end + 1
             }
-            unsafe output.append(contentsOf: utf8[start...])
         }
         if isWritten == nil {
             for byte in text.utf8 {
-                if needsEscape(byte) { escape(byte, to: &output) } else { output.append(byte) }
+                if byte.isPlainInJSONText { output.append(byte) } else { escape(byte, to: &output) }
             }
         }
         output.append(UInt8(ascii: "\""))
-    }
-
-    /// Returns whether a byte must be escaped in a string (RFC 8259 §7).
-    @inline(__always)
-    private static func needsEscape(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
     private static func escape(_ byte: UInt8, to output: inout [UInt8]) {

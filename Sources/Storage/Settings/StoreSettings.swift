@@ -19,6 +19,9 @@ package struct StoreSettings: Sendable, Hashable {
     ///
     /// Writing a megabyte of them takes some 10 ms, with the records that they change.
     package var commitBytesBesideOthers = 1024 * 1024
+    /// The size of appended entries in bytes beyond which one request of a container has its
+    /// commits apart from those of others, while several containers write.
+    package var largeWriteBytes: Int { commitBytesBesideOthers / 4 }
     /// The maximum number of changes that wait to be written.
     ///
     /// Beyond it, appends are refused as overload.

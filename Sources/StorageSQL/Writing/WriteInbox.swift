@@ -59,7 +59,11 @@ package final class WriteInbox: Sendable {
 
     /// Waits until there is something to write, and returns the requests for one commit, or `nil`
     /// once the queue has ended and is empty.
-    package func nextBatch(after lastCount: Int) -> [WriteRequest]? {
+    ///
+    /// While several containers write, a commit has either small or large requests, by turns. With
+    /// `smallFirst`, small ones come first out of turn, because they have just waited for something
+    /// else.
+    package func nextBatch(after lastCount: Int, smallFirst: Bool = false) -> [WriteRequest]? {
         while true {
             let isEmpty = state.withLock { state in
                 if state.waiting.isEmpty, !state.isEnding { state.wakeAt = 1 }
@@ -72,10 +76,17 @@ package final class WriteInbox: Sendable {
         gather(lastCount)
         return state.withLock { state in
             let most = settings.commitChanges
-            return state.waiting.take(
-                changes: state.contention.isContended(at: elapsed())
-                    ? min(most, settings.commitChangesBesideOthers) : most)
+            guard state.contention.isContended(at: elapsed()) else {
+                return state.waiting.take(changes: most)
+            }
+            return state.waiting.takeApart(
+                changes: min(most, settings.commitChangesBesideOthers), smallFirst: smallFirst)
         }
+    }
+
+    /// Whether requests wait that would have the next commit, before large ones of others.
+    package var hasSmallBesideOthers: Bool {
+        state.withLock { $0.contention.isContended(at: elapsed()) && $0.waiting.hasSmall }
     }
 
     /// The size of the appended entries in bytes at which a commit takes no further request.

@@ -13,6 +13,9 @@ struct WriteLines: Sendable {
         var requests: [WriteRequest] = []
         var changes = 0
         var bytes = 0
+
+        /// Whether the next request is a large one.
+        var isLarge: Bool { requests.first?.isLarge ?? false }
     }
 
     /// The lines by container; `nil` is the relay's own line.
@@ -25,6 +28,8 @@ struct WriteLines: Sendable {
     private(set) var changes = 0
     /// The approximate number of bytes in them.
     private(set) var bytes = 0
+    /// Whether the next commit is for a large request, because the last one passed it over.
+    private var isLargeDue = false
 
     /// Whether no request waits.
     var isEmpty: Bool { count == 0 }
@@ -53,32 +58,78 @@ struct WriteLines: Sendable {
     /// Removes and returns the requests for one commit: line by line, each in its order, until
     /// there are `wanted` changes or nothing waits.
     mutating func take(changes wanted: Int) -> [WriteRequest] {
+        take(changes: wanted) { _ in false }
+    }
+
+    /// Takes requests as ``take(changes:)`` does, but leaves lines that `isPassedOver` in their
+    /// places, which are then before all others.
+    private mutating func take(
+        changes wanted: Int, passingOver isPassedOver: (Line) -> Bool
+    ) -> [WriteRequest] {
         var batch: [WriteRequest] = []
+        var passed: [ContainerKey?] = []
         var taken = 0
         while taken < wanted, !turns.isEmpty {
             let party = turns.removeFirst()
-            guard var line = lines.removeValue(forKey: party) else { continue }
-            let turn = min(wanted - taken, Self.changesPerTurn)
-            var had = 0
-            var end = 0
-            while had < turn, end < line.requests.count {
-                had += line.requests[end].changes
-                bytes -= line.requests[end].bytes
-                line.bytes -= line.requests[end].bytes
-                end += 1
-            }
-            batch.append(contentsOf: line.requests[..<end])
-            line.requests.removeFirst(end)
-            line.changes -= had
-            taken += had
-            count -= end
-            changes -= had
-            if !line.requests.isEmpty {
-                lines[party] = line
-                turns.append(party)
+            guard let line = lines[party] else { continue }
+            if isPassedOver(line) {
+                passed.append(party)
+            } else {
+                let (requests, changes) = takeTurn(of: party, changes: wanted - taken)
+                batch += requests
+                taken += changes
             }
         }
+        turns = passed + turns
         return batch
+    }
+
+    /// Removes and returns the requests for one commit, as ``take(changes:)`` does, but either
+    /// small or large ones.
+    ///
+    /// A small request waits for one large commit at most, because both kinds take turns, and large
+    /// requests of different lines never share a commit. With `smallFirst`, small requests come
+    /// first even if they had the last turn.
+    mutating func takeApart(changes wanted: Int, smallFirst: Bool = false) -> [WriteRequest] {
+        let large = turns.firstIndex { lines[$0]?.isLarge == true }
+        if let large, !hasSmall || isLargeDue && !smallFirst {
+            isLargeDue = false
+            return takeTurn(of: turns.remove(at: large), changes: wanted).requests
+        }
+        let batch = take(changes: wanted, passingOver: \.isLarge)
+        isLargeDue = lines.values.contains(where: \.isLarge)
+        return batch
+    }
+
+    /// Whether small requests wait.
+    var hasSmall: Bool { lines.values.contains { !$0.isLarge } }
+
+    /// Removes and returns the first requests of a line that is not among the turns: at most
+    /// `wanted` changes, and a turn's, and only small or only large ones.
+    private mutating func takeTurn(
+        of party: ContainerKey?, changes wanted: Int
+    ) -> (requests: [WriteRequest], changes: Int) {
+        guard var line = lines.removeValue(forKey: party) else { return ([], 0) }
+        let turn = min(wanted, Self.changesPerTurn)
+        let isLarge = line.isLarge
+        var had = 0
+        var end = 0
+        while had < turn, end < line.requests.count, line.requests[end].isLarge == isLarge {
+            had += line.requests[end].changes
+            bytes -= line.requests[end].bytes
+            line.bytes -= line.requests[end].bytes
+            end += 1
+        }
+        let requests = Array(line.requests[..<end])
+        line.requests.removeFirst(end)
+        line.changes -= had
+        count -= end
+        changes -= had
+        if !line.requests.isEmpty {
+            lines[party] = line
+            turns.append(party)
+        }
+        return (requests, had)
     }
 
     /// Puts requests that were taken last, and not run, back at the front of their lines.

@@ -23,6 +23,9 @@ package struct WriteRequest: Sendable {
     package let changes: Int
     /// The approximate size of the request in bytes.
     package let bytes: Int
+    /// Whether the request probably appends so much that the requests of others should not share
+    /// its commit.
+    package let isLarge: Bool
     /// Whether a caller waits for this request.
     ///
     /// Only the last part of a request has a caller, so the end of the others brings no new
@@ -47,7 +50,8 @@ package struct WriteRequest: Sendable {
     static let lookupsPerChange = 8
 
     package init(
-        lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, answersCaller: Bool = true,
+        lane: Lane, container: ContainerKey?, changes: Int, bytes: Int, isLarge: Bool = false,
+        answersCaller: Bool = true,
         lookAhead: (@Sendable (inout OpenCommit, inout Lookahead) throws -> Void)? = nil,
         perform: @escaping @Sendable (inout OpenCommit) throws -> @Sendable () -> Void,
         fail: @escaping @Sendable (any Error) -> Void
@@ -56,6 +60,7 @@ package struct WriteRequest: Sendable {
         self.container = container
         self.changes = changes
         self.bytes = bytes
+        self.isLarge = isLarge
         self.answersCaller = answersCaller
         self.lookAhead = lookAhead
         self.perform = perform

@@ -47,15 +47,19 @@ struct LogTrimmer: ~Copyable {
     /// The writer is blocked meanwhile, so a checkpoint copies less at a time while several
     /// containers write.
     ///
+    /// - Returns: Whether it made a checkpoint.
     /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now.
-    mutating func afterCommit(isContended: Bool) throws {
+    mutating func afterCommit(isContended: Bool) throws -> Bool {
         let most = isContended ? pages.besideOthers : pages.alone
-        if isCheckpointDue(after: most) { _ = try checkpoint(.passive) }
+        let isDue = isCheckpointDue(after: most)
+        if isDue { _ = try checkpoint(.passive) }
         commits += 1
-        guard commits >= Self.commitsBetweenLooks else { return }
+        guard commits >= Self.commitsBetweenLooks else { return isDue }
         commits = 0
         let size = Self.size(of: path)
-        if size > bound { try startAnew(size) }
+        guard size > bound else { return isDue }
+        try startAnew(size)
+        return true
     }
 
     /// Returns whether a checkpoint is due, by SQLite's own rule.

@@ -48,13 +48,17 @@ final class GroupWriter: Sendable {
 
     private func run() {
         var lastCount = 1
+        var smallFirst = false
         var trimmer = LogTrimmer(pool, settings: settings, spool: spool)
-        while let batch = inbox.nextBatch(after: lastCount) {
+        while let batch = inbox.nextBatch(after: lastCount, smallFirst: smallFirst) {
             lastCount = batch.count(where: \.answersCaller)
+            smallFirst = false
             commit(batch, trimmer)
             guard horizon.closed == nil else { continue }
+            // Small requests that waited for a large commit do not also wait for its checkpoint.
+            if batch.first?.isLarge == true, inbox.hasSmallBesideOthers { continue }
             do {
-                try trimmer.afterCommit(isContended: inbox.isContended)
+                smallFirst = try trimmer.afterCommit(isContended: inbox.isContended)
             } catch {
                 let reason = StorageError.translate(error, path: pool.path)
                 giveUp(.closed("a checkpoint failed: \(reason)"))
