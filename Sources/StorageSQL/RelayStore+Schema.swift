@@ -35,13 +35,15 @@ extension RelayStore {
         of container: ContainerKey, at now: Timestamp,
         _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
     ) async throws {
-        let isLeft = try await read { db -> Bool in
-            guard let stored = try db.containerIfKnown(container) else { return false }
-            let names = try UnkeptTypes(container: stored).names(in: db)
-            guard !names.isEmpty else { return false }
-            let schema = change(try SchemaStep(container: stored).read(db))
-            return !names.isDisjoint(with: schema.keptTypes)
+        let left = try await read { db -> Set<RecordType> in
+            guard let stored = try db.containerIfKnown(container) else { return [] }
+            return try UnkeptTypes(container: stored).names(in: db)
         }
+        let known = try await schema(of: container)
+        let schema = change(known)
+        // The writer need not read thousands of fields to find that all are as they were.
+        guard !left.isEmpty || schema.differences(from: known) > 0 else { return }
+        let isLeft = !left.isDisjoint(with: schema.keptTypes)
         // A type that is kept again must not have records left from before.
         if isLeft { try await forgetUnkept(of: container) }
         try await putSchema(of: container, at: now, change)

@@ -65,6 +65,37 @@ import Testing
         #expect(table.take(of: 1, Self.limit, at: .seconds(3) + .milliseconds(100)) == nil)
     }
 
+    @Test func `changes of a schema are counted by what changes and what is read`() throws {
+        let clock = TestClock()
+        let turnstile = Turnstile(clock: clock, metrics: PrometheusMetrics())
+        func schema(_ types: Int, _ type: SchemaFieldType) -> ContainerSchema {
+            ContainerSchema(
+                (0..<types).map { number in
+                    RecordTypeDefinition(
+                        known("T\(number)"),
+                        fields: Dictionary(
+                            uniqueKeysWithValues: (0..<999).map {
+                                ("f\($0)", FieldDefinition(type))
+                            }))
+                })
+        }
+        let (texts, numbers) = (schema(20, .init(.string)), schema(20, .init(.int64)))
+        #expect(texts.differences(from: numbers) == 20_000)
+        #expect(texts.differences(from: schema(19, .init(.string))) == 1000)
+        #expect(schema(19, .init(.string)).differences(from: texts) == 1000)
+        let container = Sample.container
+        // Nothing changes, however often that is asked for.
+        for _ in 0..<1000 { try turnstile.change(texts, to: texts, of: container) }
+        try turnstile.change(ContainerSchema(), to: texts, of: container)
+        #expect(throws: APIError.self) { try turnstile.change(texts, to: numbers, of: container) }
+        clock.advance(by: .seconds(2))
+        try turnstile.change(texts, to: numbers, of: container)
+        let refusal = #expect(throws: APIError.self) {
+            try turnstile.change(numbers, to: texts, of: container)
+        }
+        #expect(refusal?.code == .throttled)
+    }
+
     @Test func `after ten wrong guesses an address gets four comparisons a second`() throws {
         var guesses = AdminGuesses()
         let attacker = try Self.address(1)

@@ -14,6 +14,19 @@ public struct ContainerSchema: Sendable, Hashable {
         self.roles = roles
     }
 
+    /// Returns the number of record types, fields and roles in which two schemas differ.
+    ///
+    /// - Complexity: O(*n*) in the fields of both.
+    package func differences(from other: ContainerSchema) -> Int {
+        var count = Set(roles).symmetricDifference(other.roles).count
+        for name in Set(recordTypes.keys).union(other.recordTypes.keys) {
+            let (type, known) = (recordTypes[name], other.recordTypes[name])
+            guard type != known else { continue }
+            count += 1 + (type?.fieldChanges(from: known) ?? known.map(\.fields.count) ?? 0)
+        }
+        return count
+    }
+
     /// Whether any record type was defined explicitly; otherwise all of them were inferred.
     public var isRegistered: Bool {
         recordTypes.values.contains { !$0.isInferred }
@@ -43,6 +56,14 @@ public struct RecordTypeDefinition: Sendable, Hashable {
         self.grants = grants
         self.isKept = isKept
         self.isInferred = isInferred
+    }
+
+    /// Returns the number of fields that are defined here and not in `known`, or otherwise, or
+    /// there alone.
+    func fieldChanges(from known: RecordTypeDefinition?) -> Int {
+        guard let known else { return fields.count }
+        return fields.count { known.fields[$0.key] != $0.value }
+            + known.fields.keys.count { fields[$0] == nil }
     }
 
     /// Returns the fields of a record with the types that this definition gives them.

@@ -6,6 +6,7 @@ import Storage
 struct SchemaAdministration: AdministrationTable {
     let registry: any ContainerRegistry
     let shadow: any Shadow
+    let turnstile: Turnstile
     /// Called when the records that users may see have changed.
     let revoked: @Sendable (Revocation) async -> Void
 
@@ -40,16 +41,23 @@ struct SchemaAdministration: AdministrationTable {
         if let text = try body.string("text") {
             try body.allowOnly(["text"])
             let schema = try Self.schema(of: text)
-            try await shadow.changeSchema(of: container, at: request.receivedAt) { before in
-                schema.keepingMarks(of: before)
-            }
+            try await change(container, at: request.receivedAt) { schema.keepingMarks(of: $0) }
         } else {
             let schema = try ContainerSchema(json: .object(body.object))
-            try await shadow.replaceSchema(of: container, with: schema, at: request.receivedAt)
+            try await change(container, at: request.receivedAt) { _ in schema }
         }
-        await revoked(.schema(container))
         return RelayAnswer(
             json: .object(try await shadow.schema(of: container).json))
+    }
+
+    private func change(
+        _ container: ContainerKey, at now: Timestamp,
+        _ change: @escaping @Sendable (ContainerSchema) -> ContainerSchema
+    ) async throws {
+        let known = try await shadow.schema(of: container)
+        try turnstile.change(known, to: change(known), of: container)
+        try await shadow.changeSchema(of: container, at: now, change)
+        await revoked(.schema(container))
     }
 
     private static func schema(of text: String) throws(APIError) -> ContainerSchema {
@@ -78,10 +86,7 @@ struct SchemaAdministration: AdministrationTable {
             throw APIError(
                 .quotaExceeded, "a container has at most \(Limits.maximumRecordTypes) record types")
         }
-        try await shadow.changeSchema(of: container, at: request.receivedAt) { before in
-            before.keeping(name, isKept)
-        }
-        await revoked(.schema(container))
+        try await change(container, at: request.receivedAt) { $0.keeping(name, isKept) }
         let type = try await shadow.schema(of: container).recordTypes[name]
         return RelayAnswer(json: .object(type?.json ?? [:]))
     }

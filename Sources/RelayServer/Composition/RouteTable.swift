@@ -200,7 +200,8 @@ struct RouteTable: Sendable {
                 line: relay.settingsLine),
             sources,
             SchemaAdministration(
-                registry: registry, shadow: relay.shadow, revoked: relay.revoked),
+                registry: registry, shadow: relay.shadow, turnstile: relay.turnstile,
+                revoked: relay.revoked),
             SubscriptionAdministration(registry: registry, health: health),
             ConditionAdministration(
                 registry: registry, knowledge: knowledge, indexes: relay.indexes,

@@ -45,6 +45,14 @@ package struct RateSettings: Sendable, Hashable {
     /// The limit of regular expressions for one request.
     static let patternsOfRequest = 100_000
 
+    /// The limit of changes of one container's schema, in definitions of types and fields.
+    ///
+    /// A schema is written in one transaction, for which all other writers wait: five milliseconds
+    /// for a thousand definitions.
+    static let schema = RateLimit(perSecond: 2000, burst: 40_000)
+    /// The number of definitions that are read in the time in which one is written.
+    static let definitionsReadPerWritten = 8
+
     package init() {}
 
     var ofAddresses: RateLimit? {
@@ -83,6 +91,7 @@ package final class Turnstile: Sendable {
         case patterns(ContainerKey, UserID?)
         case patternsOfAll(ContainerKey)
         case administration(ContainerKey)
+        case schema(ContainerKey)
     }
 
     private struct State {
@@ -115,14 +124,15 @@ package final class Turnstile: Sendable {
         watch = clock.measureStart()
         state = Mutex(State(bodies: BodyBudget(room: settings.bodyBytes)))
         refusals = Dictionary(
-            uniqueKeysWithValues: ["address", "key", "user", "admin", "body", "patterns"].map {
-                (
-                    $0,
-                    Counter(
-                        label: "belfry_requests_limited_total", dimensions: [("by", $0)],
-                        factory: metrics)
-                )
-            })
+            uniqueKeysWithValues: ["address", "key", "user", "admin", "body", "patterns", "schema"]
+                .map {
+                    (
+                        $0,
+                        Counter(
+                            label: "belfry_requests_limited_total", dimensions: [("by", $0)],
+                            factory: metrics)
+                    )
+                })
     }
 
     // MARK: How often
@@ -185,6 +195,26 @@ package final class Turnstile: Sendable {
         }
         if let wait {
             throw refusal("admin", "too many administrative calls for this container", wait)
+        }
+    }
+
+    /// Counts a change of a container's schema from `known` to `schema`.
+    ///
+    /// - Throws: The error 429 if too much of it was changed lately.
+    func change(
+        _ known: ContainerSchema, to schema: ContainerSchema, of container: ContainerKey
+    ) throws(APIError) {
+        let differences = schema.differences(from: known)
+        guard differences > 0 else { return }
+        let read = known.recordTypes.values.reduce(0) { $0 + $1.fields.count }
+        let tokens = Double(differences + read / RateSettings.definitionsReadPerWritten)
+        let limit = RateSettings.schema
+        let wait = state.withLock {
+            $0.others.take(
+                min(tokens, limit.burst), of: .schema(container), limit, at: watch.elapsed())
+        }
+        if let wait {
+            throw refusal("schema", "too many changes of this container's schema", wait)
         }
     }
 

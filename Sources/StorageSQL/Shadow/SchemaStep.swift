@@ -47,49 +47,63 @@ struct SchemaStep {
         }
         try UnkeptTypes(container: container).refuse(new.map(\.name), in: db)
         for type in additions {
-            try db.cachedStatement(
-                sql: """
-                    INSERT INTO recordType (container, name, isKept, isInferred, grants)
-                    VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
-                    """
-            ).execute(arguments: [
-                container.id, type.name.rawValue, type.isKept, type.isInferred,
-                try type.storedGrants(),
-            ])
+            try insert(type, conflict: "DO NOTHING", in: db)
             for (name, field) in type.fields {
-                try db.cachedStatement(
-                    sql: """
-                        INSERT INTO recordField
-                            (container, recordType, name, type, uses, isEncrypted)
-                        VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
-                        """
-                ).execute(arguments: [
-                    container.id, type.name.rawValue, name, field.type.description,
-                    field.uses.rawValue, field.isEncrypted,
-                ])
+                try insert(field, named: name, of: type, conflict: "DO NOTHING", in: db)
             }
         }
     }
 
+    private func insert(
+        _ type: RecordTypeDefinition, conflict: String, in db: Database
+    ) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO recordType (container, name, isKept, isInferred, grants)
+                VALUES (?, ?, ?, ?, ?) ON CONFLICT (container, name) \(conflict)
+                """
+        ).execute(arguments: [
+            container.id, type.name.rawValue, type.isKept, type.isInferred,
+            try type.storedGrants(),
+        ])
+    }
+
+    private func insert(
+        _ field: FieldDefinition, named name: String, of type: RecordTypeDefinition,
+        conflict: String, in db: Database
+    ) throws {
+        try db.cachedStatement(
+            sql: """
+                INSERT INTO recordField (container, recordType, name, type, uses, isEncrypted)
+                VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (container, recordType, name) \(conflict)
+                """
+        ).execute(arguments: [
+            container.id, type.name.rawValue, name, field.type.description, field.uses.rawValue,
+            field.isEncrypted,
+        ])
+    }
+
     /// Replaces `known` by `schema`.
     ///
-    /// Unchanged types are not written again, because a schema may have thousands of fields and all
-    /// other writers wait meanwhile.
+    /// What is unchanged is not written again, because a schema may have thousands of fields and
+    /// all other writers wait meanwhile.
     ///
     /// Changes of who may read are counted, so that a change that was reverted can still be
     /// detected later.
     func replace(
         _ known: ContainerSchema, with schema: ContainerSchema, in db: Database
     ) throws {
-        for type in known.recordTypes.values where schema.recordTypes[type.name] != type {
-            for (table, column) in [("recordField", "recordType"), ("recordType", "name")] {
-                try db.cachedStatement(
-                    sql: "DELETE FROM \(table) WHERE container = ? AND \(column) = ?"
-                ).execute(arguments: [container.id, type.name.rawValue])
-            }
+        for type in known.recordTypes.values where schema.recordTypes[type.name] == nil {
+            // The fields go with their type.
+            try db.cachedStatement(sql: "DELETE FROM recordType WHERE container = ? AND name = ?")
+                .execute(arguments: [container.id, type.name.rawValue])
         }
         try add(
-            schema.recordTypes.values.filter { known.recordTypes[$0.name] != $0 }, in: db)
+            schema.recordTypes.values.filter { known.recordTypes[$0.name] == nil }, in: db)
+        for type in schema.recordTypes.values {
+            guard let before = known.recordTypes[type.name], before != type else { continue }
+            try change(before, to: type, in: db)
+        }
         let id: StatementArguments = [container.id]
         try db.execute(sql: "DELETE FROM schemaRole WHERE container = ?", arguments: id)
         for role in schema.roles {
@@ -101,6 +115,31 @@ struct SchemaStep {
         try db.execute(
             sql: "UPDATE container SET readGeneration = readGeneration + 1 WHERE id = ?",
             arguments: id)
+    }
+
+    /// Writes those parts of a type's definition that differ from `known`.
+    private func change(
+        _ known: RecordTypeDefinition, to type: RecordTypeDefinition, in db: Database
+    ) throws {
+        try insert(
+            type,
+            conflict: """
+                DO UPDATE SET isKept = excluded.isKept, isInferred = excluded.isInferred,
+                    grants = excluded.grants
+                """, in: db)
+        for name in known.fields.keys where type.fields[name] == nil {
+            try db.cachedStatement(
+                sql: "DELETE FROM recordField WHERE container = ? AND recordType = ? AND name = ?"
+            ).execute(arguments: [container.id, type.name.rawValue, name])
+        }
+        for (name, field) in type.fields where known.fields[name] != field {
+            try insert(
+                field, named: name, of: type,
+                conflict: """
+                    DO UPDATE SET type = excluded.type, uses = excluded.uses,
+                        isEncrypted = excluded.isEncrypted
+                    """, in: db)
+        }
     }
 }
 

@@ -29,6 +29,9 @@ package enum ShadowConformance {
             "concurrent schema changes each build on the one before",
             check: changedTogether),
         ConformanceCase(
+            "a schema that is defined anew holds what it was defined to be",
+            check: definedAnew),
+        ConformanceCase(
             "each change of the read grants is counted, also when it is undone later",
             check: grantsCounted),
         ConformanceCase(
@@ -297,6 +300,36 @@ package enum ShadowConformance {
         }
         let schema = try await store.schema(of: container)
         #expect(names.allSatisfy { schema.recordTypes[$0] != nil })
+    }
+
+    private static func definedAnew(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        _ = try await modify(store, [create("a", "One")])
+        let other: RecordType = Sample.identifier("Other")
+        func define(
+            _ fields: [String: FieldDefinition], kept: Bool = true, roles: [RoleName] = []
+        ) -> ContainerSchema {
+            let type = RecordTypeDefinition(
+                type, fields: fields, grants: kept ? RecordGrant.usual : [], isKept: kept)
+            return ContainerSchema(
+                [type] + (kept ? [] : [RecordTypeDefinition(other, fields: fields)]), roles: roles)
+        }
+        let text = FieldDefinition(SchemaFieldType(.string), uses: .queryable)
+        let number = FieldDefinition(SchemaFieldType(.int64, isList: true), isEncrypted: true)
+        let role: RoleName = Sample.identifier("editors")
+        let schemas = [
+            define(["a": text, "b": number]), define(["a": number, "c": text], roles: [role]),
+            define(["a": number, "c": text], kept: false), define(["c": number], kept: false),
+            define([:]), ContainerSchema(), define(["b": text]),
+        ]
+        for (second, schema) in schemas.enumerated() {
+            try await store.replaceSchema(
+                of: container, with: schema, at: Sample.moment(Int64(second)))
+            let stored = try await store.schema(of: container)
+            #expect(stored.recordTypes == schema.recordTypes)
+            #expect(stored.roles == schema.roles)
+            #expect(stored.differences(from: schema) == 0)
+        }
     }
 
     private static func grantsCounted(_ factory: any StoreFactory) async throws {
