@@ -102,6 +102,36 @@ import Testing
         }
     }
 
+    @Test func `very many unknown names are not all compared with all known ones`() async throws {
+        // A record type has a thousand fields, and one subscription dozens of unknown names.
+        let fields = (0..<1000).map { #""field\($0)abcdefgh":1"# }.joined(separator: ",")
+        let wide =
+            #"{"operation":"create","recordType":"Wide","recordName":"w","after":{\#(fields)}}"#
+        try await Self.with([wide]) { relay in
+            func operation(_ number: Int) -> String {
+                let names = (0..<32).map { #""field\(number)x\($0)bcdefgh""# }
+                    .joined(separator: ",")
+                return #"{"operationType":"create","subscription":{"subscriptionType":"query","#
+                    + #""query":{"recordType":"Wide","predicate":"field1abcdefgh == \#(number)"},"#
+                    + #""firesOn":["create"],"notificationInfo":{"alertBody":"New","#
+                    + #""desiredKeys":[\#(names)]}}}"#
+            }
+            let answer = try await relay.call(
+                .post, TestRelay.path + "/public/subscriptions/modify" + TestRelay.query(),
+                body: #"{"operations":[\#((1...20).map(operation).joined(separator: ","))]}"#)
+            #expect(answer.status == 200, "\(answer.text)")
+            let hints = (0..<20).flatMap { number -> [Bool] in
+                let place = ["subscriptions", "\(number)", "warnings"]
+                guard case .array(let told)? = answer.json.value(at: place) else { return [] }
+                return told.map { $0.value(at: ["hint"]) != nil }
+            }
+            // Each subscription has 20 warnings; those of the first two have suggestions.
+            #expect(hints.count == 400)
+            #expect(hints.prefix(40).allSatisfy { $0 })
+            #expect(!hints.dropFirst(40).contains(true))
+        }
+    }
+
     @Test func `a field whose change is awaited and that no record had is told`() async throws {
         try await Self.with(Self.todos + [Self.wholeUpdate]) { relay in
             let told = try await warnings(

@@ -23,20 +23,29 @@ struct SubscriptionWarnings {
 
     /// Returns the warnings about `subscription`.
     func warnings(of subscription: Subscription) -> [PredicateWarning] {
+        var search = WordSearch()
+        return warnings(of: subscription, &search)
+    }
+
+    /// Returns the warnings about `subscription`, one of several in a request.
+    func warnings(
+        of subscription: Subscription, _ search: inout WordSearch
+    ) -> [PredicateWarning] {
         guard case .query(let query, _) = subscription.scope,
             let predicate = try? query.recordPredicate()
         else {
             guard audience == .operators || subscription.database == .public else { return [] }
-            return subscription.recordType.map { unknownType($0) } ?? []
+            return subscription.recordType.map { unknownType($0, &search) } ?? []
         }
         let type = query.recordType
         var warnings: [PredicateWarning] = []
         // Users get no such warnings about private and shared databases.
         if audience == .operators || subscription.database == .public {
-            warnings = unknownType(type)
+            warnings = unknownType(type, &search)
             if warnings.isEmpty {
                 let fields = knownFields(of: type)
-                warnings = unseen(predicate, in: type, fields) + unnamed(subscription, type, fields)
+                warnings = unseen(predicate, in: type, fields, &search)
+                warnings += unnamed(subscription, type, fields, &search)
             }
         }
         // These are for every audience: saving checks against the declared schema, too.
@@ -66,19 +75,21 @@ struct SubscriptionWarnings {
         return audience == .operators || !definition.isInferred ? definition : nil
     }
 
-    private func unknownType(_ type: RecordType) -> [PredicateWarning] {
+    private func unknownType(
+        _ type: RecordType, _ search: inout WordSearch
+    ) -> [PredicateWarning] {
         let types = schema.recordTypes.keys.compactMap(definition)
             .filter { audience == .operators || !$0.isPersonal || $0.name == type }
         let known = Set(types.map(\.name)).union(sample.types.keys)
         guard !known.isEmpty, !known.contains(type) else { return [] }
-        let meant = NearestWord.to(type.rawValue, among: known.map(\.rawValue).sorted())
+        let hint = search.hint(for: type.rawValue, among: known.map(\.rawValue).sorted())
         let seen =
             sample.changes == 0
             ? "" : ", and none of the last \(Counted.text(sample.changes, "change")) had it"
         return [
             PredicateWarning(
                 .unknownRecordType, "the schema has no record type \(type)\(seen)",
-                hint: meant.map { "did you mean \($0)?" })
+                hint: hint)
         ]
     }
 
@@ -114,23 +125,29 @@ struct SubscriptionWarnings {
     /// Returns warnings about fields that no record had, and whose change the subscription waits
     /// for or whose value its push shows.
     private func unnamed(
-        _ subscription: Subscription, _ type: RecordType, _ fields: [String: RecordSchema.Field]
+        _ subscription: Subscription, _ type: RecordType,
+        _ fields: [String: RecordSchema.Field], _ search: inout WordSearch
     ) -> [PredicateWarning] {
         guard !fields.isEmpty else { return [] }
         let names = fields.keys.sorted()
         let places = [("changedKeys", subscription.changedKeys)] + subscription.shownFields
-        return places.flatMap { place, named in
-            Set(named).sorted().filter { fields[$0] == nil }.map { name in
-                PredicateWarning(
-                    .unknownField,
-                    "\(place): no known record of type \(type) had a field \(name)",
-                    hint: NearestWord.to(name, among: names).map { "did you mean \($0)?" })
+        var warnings: [PredicateWarning] = []
+        for (place, named) in places {
+            for name in Set(named).sorted() where fields[name] == nil {
+                guard warnings.count < Self.most else { return warnings }
+                warnings.append(
+                    PredicateWarning(
+                        .unknownField,
+                        "\(place): no known record of type \(type) had a field \(name)",
+                        hint: search.hint(for: name, among: names)))
             }
         }
+        return warnings
     }
 
     private func unseen(
-        _ predicate: RecordPredicate, in type: RecordType, _ fields: [String: RecordSchema.Field]
+        _ predicate: RecordPredicate, in type: RecordType,
+        _ fields: [String: RecordSchema.Field], _ search: inout WordSearch
     ) -> [PredicateWarning] {
         guard !fields.isEmpty else { return [] }
         var told: Set<String> = []
@@ -143,7 +160,7 @@ struct SubscriptionWarnings {
             for name in (alone.fieldsRead ?? []).sorted()
             where fields[name] == nil && SystemField(named: name) == nil {
                 guard told.insert(name).inserted else { continue }
-                warnings.append(unknownField(name, comparison, type, names))
+                warnings.append(unknownField(name, comparison, type, names, &search))
             }
             do throws(PredicateError) {
                 try alone.check(schema: RecordSchema(knownOnly: fields))
@@ -164,10 +181,9 @@ struct SubscriptionWarnings {
 
     private func unknownField(
         _ name: String, _ comparison: RecordPredicate.Comparison, _ type: RecordType,
-        _ known: [String]
+        _ known: [String], _ search: inout WordSearch
     ) -> PredicateWarning {
-        var hint = NearestWord.to(name, among: known + SystemField.typedNames)
-            .map { "did you mean \($0)?" }
+        var hint = search.hint(for: name, among: known + SystemField.typedNames)
         var span = comparison.span
         if Self.isField(name, comparison.left) { span = comparison.leftSpan }
         var values = [comparison.right]
@@ -315,7 +331,10 @@ struct SubscriptionKnowledge: Sendable {
         guard let container = saved.lazy.compactMap({ $0?.container }).first else { return [] }
         do {
             let known = try await known(of: container, for: .users, at: now)
-            return saved.map { $0.map(known.warnings) ?? [] }
+            var search = WordSearch()
+            return saved.map { subscription in
+                subscription.map { known.warnings(of: $0, &search) } ?? []
+            }
         } catch {
             logger.warning(
                 "could not check for doubtful conditions", metadata: ["reason": "\(error)"])
