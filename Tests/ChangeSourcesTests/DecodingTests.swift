@@ -303,6 +303,35 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         #expect(refused[0].contains("200 keys with a payload of 400011 bytes each"))
     }
 
+    /// Otherwise a body of 60 kB would be half a gigabyte of fields before it is refused.
+    @Test func `a payload for many items is refused before it is copied for each`() throws {
+        let fields = (0..<7000).map { #""\($0)":1"# }.joined(separator: ",")
+        let keys = (0..<1000).map { "\($0)" }.joined(separator: ",")
+        let body =
+            #"{"event":"items.update","collection":"orders","keys":[\#(keys)],"#
+            + #""payload":{\#(fields)}}"#
+        #expect(
+            decoded(try source("directus"), webhook(body))
+                == ["error 422 payload: 7000 fields; 1000 are allowed"])
+        // A short body is long work, too.
+        #expect(try source("directus").decodedBytes(of: 2048) == 64 * 1024)
+        #expect(try source("hasura").decodedBytes(of: 2048) == 2048)
+    }
+
+    /// Comparing each column of the row with each of the key would take a minute.
+    @Test func `a key of very many columns is compared in linear time`() throws {
+        let names = (0..<100_000).map { #""c\($0)""# }
+        let values = Array(repeating: "1", count: names.count).joined(separator: ",")
+        let body =
+            #"{"change":[{"kind":"delete","schema":"public","table":"t","#
+            + #""oldkeys":{"keynames":[\#(names.joined(separator: ","))],"keyvalues":[\#(values)]},"#
+            + #""pk":{"pknames":[\#(names.reversed().joined(separator: ","))]}}]}"#
+        let source = try source("wal2json", more: #", "maximumBodyBytes": 4194304"#)
+        #expect(
+            decoded(source, webhook(body))
+                == ["error 422 change[0].oldkeys: 100000 fields; 1000 are allowed"])
+    }
+
     @Test func `names of Airtable's tables are bounded, because all record paths contain them`()
         throws
     {

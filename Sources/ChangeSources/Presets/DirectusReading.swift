@@ -27,6 +27,7 @@ enum DirectusReading {
         let user = user(in: accountability)
         let mapping = item.source.mapping
         let column = (mapping.keys[name] ?? mapping.key)?.first ?? "id"
+        let changed = operation == .update ? changedKeys(payload) : nil
         var changes: [ReportedChange] = []
         for key in unique(named) {
             var change = ReportedChange(operation, of: ReportedTable(name: name))
@@ -37,7 +38,7 @@ enum DirectusReading {
                     fields: [column: key], completeness: .partial, path: path)
             } else {
                 change.after = try after(payload, of: name, key: key, in: column, path: path)
-                if operation == .update { change.changedKeys = changedKeys(payload) }
+                change.changedKeys = changed
             }
             change.userID = user
             changes.append(change)
@@ -53,6 +54,14 @@ enum DirectusReading {
     private static func check(
         _ payload: JSONValue, for count: Int, _ reader: JSONReader
     ) throws(JSONContractError) {
+        // Otherwise each item's fields would be built before the first is refused: half a gigabyte.
+        if case .object(let object) = payload,
+            object.members.count > Limits.maximumFieldsPerRecord
+        {
+            throw reader.failure(
+                "payload",
+                "\(object.members.count) fields; \(Limits.maximumFieldsPerRecord) are allowed")
+        }
         let bytes = payload.utf8.count
         guard count * bytes > mostBytes else { return }
         throw reader.failure(

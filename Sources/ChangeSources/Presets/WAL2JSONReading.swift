@@ -157,7 +157,9 @@ enum WAL2JSONReading {
         change.formerIsNamed = true
         guard !key.isEmpty else { return }
         change.keyColumns = key
-        if identity.keys.allSatisfy(key.contains) { change.before?.completeness = .partial }
+        // The sender decides how many there are.
+        let columns = Set(key)
+        if identity.keys.allSatisfy(columns.contains) { change.before?.completeness = .partial }
     }
 
     /// Returns a value converted by its column's type.

@@ -43,4 +43,10 @@ package struct ChangeSource: Sendable, Hashable {
         maximumBodyBytes = preset.defaultBodyBytes
         contentWindow = preset.defaultContentWindow
     }
+
+    /// Returns about how many bytes the changes in a body of `bytes` bytes have together.
+    ///
+    /// Directus sends one payload for up to a thousand items, so that the number grows with the
+    /// square: a body of 2 kB may have 250 keys and a payload of a kilobyte.
+    package func decodedBytes(of bytes: Int) -> Int { preset == .directus ? 32 * bytes : bytes }
 }

@@ -34,9 +34,9 @@ struct SendAdministration: AdministrationTable {
             webhook.headers.append(field.name.canonicalName, field.value)
         }
         let posted = webhook
-        let (batch, prepared) = try await decoding.decode(posted.body.count, of: container) {
-            try source.decode(posted)
-        }
+        let (batch, prepared) = try await decoding.decode(
+            source.decodedBytes(of: posted.body.count), of: container
+        ) { try source.decode(posted) }
         let results = try await intake.take(
             batch, prepared: prepared, from: source, of: container, at: request.receivedAt)
         return results.answer(requiredAnswer: nil, uuid: request.uuid)

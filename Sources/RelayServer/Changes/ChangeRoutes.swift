@@ -85,7 +85,7 @@ struct ChangeRoutes: Sendable {
             try source.verify(webhook)
             if !isCounted { try turnstile.use(key: Self.key(of: source), of: settings) }
             let (batch, prepared) = try await decoding.decode(
-                webhook.body.count, of: settings.key
+                source.decodedBytes(of: webhook.body.count), of: settings.key
             ) { try source.decode(webhook) }
             return try await intake.take(
                 batch, prepared: prepared, from: source, of: settings.key, posted: { webhook },

@@ -16,7 +16,7 @@ struct WebhookDecoding: Sendable {
     /// The number of bytes above which a webhook is long: decoding it takes some milliseconds.
     private static let longWebhook = 64 * 1024
 
-    /// Decodes a webhook of `bytes` bytes with the closure `read`.
+    /// Decodes a webhook whose changes have about `bytes` bytes with the closure `read`.
     func decode(
         _ bytes: Int, of container: ContainerKey,
         _ read: @escaping @Sendable () throws -> DecodedBatch
