@@ -119,6 +119,34 @@ import Testing
         #expect(later.ask(Self.busy, changes: 1, at: .seconds(61)) == .enters)
     }
 
+    /// Otherwise its senders would be refused for what another one posted while it was silent.
+    @Test func `a container is not held for changes that others have before its own`() {
+        var shares = IntakeShares()
+        #expect(shares.ask(Self.busy, changes: 50_000, at: .zero) == .enters)
+        _ = shares.appended(Self.busy, changes: 50_000, upTo: LogPosition(50_000))
+        _ = shares.followed(upTo: LogPosition(10), at: .seconds(1))
+        for position in UInt64(50_001)...55_000 {
+            #expect(shares.ask(Self.quiet, changes: 1, at: .seconds(1)) == .enters)
+            _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(position))
+        }
+        // Once the others' changes are followed, its own are what others would wait for.
+        _ = shares.followed(upTo: LogPosition(50_000), at: .seconds(2))
+        #expect(shares.ask(Self.quiet, changes: 1, at: .seconds(2)) == .waits(1))
+    }
+
+    @Test func `a container with expensive changes is held behind others' changes, too`() {
+        var shares = IntakeShares()
+        #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)
+        _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(1))
+        let work = FollowerPulse.Work(entries: 1, time: .milliseconds(4))
+        _ = shares.followed(upTo: LogPosition(1), work: [Self.quiet: work], at: .zero)
+        #expect(shares.ask(Self.busy, changes: 50_000, at: .zero) == .enters)
+        _ = shares.appended(Self.busy, changes: 50_000, upTo: LogPosition(50_001))
+        #expect(shares.ask(Self.quiet, changes: 1, at: .seconds(1)) == .enters)
+        _ = shares.appended(Self.quiet, changes: 1, upTo: LogPosition(50_002))
+        #expect(shares.ask(Self.quiet, changes: 1, at: .seconds(1)) == .waits(1))
+    }
+
     @Test func `a request that appended nothing returns its share`() {
         var shares = IntakeShares()
         #expect(shares.ask(Self.quiet, changes: 1, at: .zero) == .enters)

@@ -106,7 +106,7 @@ struct IntakeShares: Sendable {
         contention.note(container, at: now)
         defer { shares[container] = share }
         if share.line.isEmpty,
-            !contention.isContended(by: container, at: now) || share.hasRoom
+            !contention.isContended(by: container, at: now) || share.hasRoom(followedUpTo)
         {
             share.open += changes
             return .enters
@@ -150,7 +150,7 @@ struct IntakeShares: Sendable {
         } else {
             share.open -= changes
         }
-        let released = share.release()
+        let released = share.release(followedUpTo)
         shares[container] = share
         return released
     }
@@ -188,7 +188,7 @@ struct IntakeShares: Sendable {
             if let dearAt = share.dearAt, now - dearAt > Self.longRemembrance {
                 share.dearAt = nil
             }
-            released += share.release()
+            released += share.release(followedUpTo)
             // A container that was silent for long is forgotten, with what was learned of it. One
             // with dear changes is remembered longer; otherwise its dear changes would be admitted
             // in bulk again every minute.
@@ -219,7 +219,7 @@ struct IntakeShares: Sendable {
                 for end in rest.prefix(rest.count - others.count) {
                     share.pushes.end(after: end.latency)
                 }
-                released += share.release()
+                released += share.release(followedUpTo)
                 shares[container] = share
             }
             rest = others
@@ -237,13 +237,28 @@ struct IntakeShares: Sendable {
 }
 
 extension IntakeShares.Share {
-    /// Whether one more request may append.
+    /// Returns whether one more request may append, while the log is followed up to `followed`.
     ///
     /// If none is open, any request may, however large, as long as the gateway has room.
-    var hasRoom: Bool {
+    func hasRoom(_ followed: LogPosition) -> Bool {
         guard pushes.room > 0 else { return false }
         return open == 0
             || (open < mostOpen && Double(open) * pushesPerChange < Double(pushes.room))
+            || waitsForOthers(followed)
+    }
+
+    /// Returns whether others have more changes in the log before the container's first request
+    /// than it has itself.
+    ///
+    /// So it is not this container that keeps others waiting. What others posted while it was
+    /// silent, and they were alone, must not cause its changes to be refused. A container with
+    /// expensive changes gets no more room by this.
+    private func waitsForOthers(_ followed: LogPosition) -> Bool {
+        guard dearAt == nil, cost == nil || width >= IntakeShares.widths.first,
+            let first = passed.first
+        else { return false }
+        let own = UInt64(clamping: open + first.changes)
+        return first.position.rawValue > followed.rawValue + own
     }
 
     /// The number of unfollowed changes that the container may have.
@@ -273,9 +288,9 @@ extension IntakeShares.Share {
     }
 
     /// Admits waiting requests as long as there is room.
-    mutating func release() -> [UInt64] {
+    mutating func release(_ followed: LogPosition) -> [UInt64] {
         var released: [UInt64] = []
-        while hasRoom, let next = line.popFirst() {
+        while hasRoom(followed), let next = line.popFirst() {
             open += next.changes
             released.append(next.number)
         }
