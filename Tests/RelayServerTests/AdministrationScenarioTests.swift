@@ -96,7 +96,7 @@ import Testing
         (
             #"{"userTokens":{"keySet":{"keys":[]}}}"#,
             "userTokens.keySet: the container's key set cannot be read: it has no signing key for "
-                + "RS256 (2048 bits or more), ES256 or EdDSA"
+                + "RS256 (2048 to 4096 bits), ES256 or EdDSA"
         ),
         (
             #"{"name":"x"}"#,

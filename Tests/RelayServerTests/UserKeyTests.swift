@@ -17,6 +17,25 @@ import Testing
         #expect(JSONWebKeySet.identities(of: "{}").isEmpty)
     }
 
+    /// Verifying takes the square of the length, and a set may have fifty keys.
+    @Test(arguments: [(255, false), (256, true), (512, true), (513, false), (1024, false)])
+    func `keys for RS256 have 2048 to 4096 bits`(bytes: Int, isUsable: Bool) {
+        let modulus = [0] + [UInt8](repeating: 0xFB, count: bytes)
+        let text = #"{"keys":[{"kty":"RSA","e":"AQAB","n":"\#(Base64.encode(modulus))"}]}"#
+        #expect(((try? JSONWebKeySet(text: text)) != nil) == isUsable)
+        #expect(((try? JSONWebKeySet.inUse(text)) != nil) == isUsable)
+    }
+
+    @Test func `key sets whose texts are the same letters in other bytes are told apart`() throws {
+        for kid in ["\u{E9}", "e\u{301}", "r"] {
+            let text = TestKeys.rsaKeySet.replacing(#""kid":"r""#, with: #""kid":"\#(kid)""#)
+            for _ in 1...2 {
+                let known = try JSONWebKeySet.inUse(text).keys.map(\.id)
+                #expect(known.map { $0.map { Array($0.utf8) } } == [Array(kid.utf8)])
+            }
+        }
+    }
+
     @Test func `a session token names its key and does not reveal the secret`() throws {
         let settings = UserTokenSettings(sharedSecret: "one", keySet: TestKeys.rsaKeySet)
         let keys = settings.keyIdentities

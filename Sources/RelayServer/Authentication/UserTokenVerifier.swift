@@ -28,7 +28,7 @@ package struct UserTokenVerifier: Sendable {
     /// - Throws: ``UserTokenRefusal`` that names the part that failed.
     func verify(_ token: String) throws(UserTokenRefusal) -> VerifiedUserToken {
         let parts = try SplitToken(token)
-        let keySet = try settings.keySet.map(JSONWebKeySet.init(text:))
+        let keySet = try settings.keySet.map(JSONWebKeySet.inUse)
         let key = try verifyingKey(parts, keySet: keySet)
         return VerifiedUserToken(
             text: token, settings: settings, claims: parts.claims, key: key)
