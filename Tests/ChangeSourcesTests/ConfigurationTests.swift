@@ -168,6 +168,16 @@ private let urls = Array(repeating: #""url""#, count: 32).joined(separator: ", "
             "verification.parts: must contain \"body\" exactly once"
         ),
         (
+            "{\(head), \"verification\": {\(signed), "
+                + "\"parts\": [{\"literal\": \"\(long)\"}, \"body\"]}}",
+            "verification.parts[0].literal: at most 1024 bytes are allowed"
+        ),
+        (
+            "{\(head), \"verification\": {\(signed), \"header\": \"x\", "
+                + "\"url\": \"\(long)\", \"parts\": [\"body\"]}}",
+            "verification.url: at most 1024 bytes are allowed"
+        ),
+        (
             "{\(head), \"verification\": {\(signed), \"parts\": [\(urls), \"body\"]}}",
             "verification.parts: at most 32 are allowed"
         ),

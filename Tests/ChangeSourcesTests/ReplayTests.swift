@@ -41,6 +41,28 @@ import Testing
         #expect(same.index == 0)
     }
 
+    /// Otherwise two kilobytes from a source with a large mapping would take seconds.
+    @Test func `the headers of very many parked elements are looked up once`() throws {
+        let tables = (0..<1000).map { number in
+            let places = (0..<8).map { #"{"header":"x-\#(number)-\#($0)"}"# }
+            return #""t\#(number)":{"origin":{"user":[\#(places.joined(separator: ","))]}}"#
+        }
+        let source = try source(
+            "hasura", mapping: "{\"tables\":{\(tables.joined(separator: ","))}}",
+            more: #", "onUnmappable": "park""#)
+        let body = "[" + Array(repeating: "0", count: 1000).joined(separator: ",") + "]"
+        let headers: WebhookHeaders = ["x-999-7": "ann", "x-0-9": "bob"]
+        let items = try source.decode(webhook(body, headers: headers)).items
+        #expect(items.count == 1000)
+        for item in items {
+            guard case .parked(let parked) = item else {
+                Issue.record("not parked")
+                return
+            }
+            #expect(parked.headers == ["x-999-7": "ann"])
+        }
+    }
+
     @Test(arguments: [
         (
             "parse",

@@ -18,6 +18,8 @@ private func outcome(_ text: String) -> String {
         #expect(composed == decomposed)
         #expect(!composed.isSpelled(as: decomposed))
         #expect(composed.isSpelled(as: composed))
+        let copy = JSONValue.object(["a": composed])
+        #expect(copy.isSpelled(as: copy) && !copy.isSpelled(as: ["a": decomposed]))
         #expect(!JSONValue.object(["\u{E9}": 1]).isSpelled(as: ["e\u{301}": 1]))
         #expect(!composed.isSpelled(as: ["secrets": []]))
         #expect(!JSONValue.array([1]).isSpelled(as: [1, 2]))

@@ -4,7 +4,9 @@ extension ChangeSource {
     /// Returns the headers that a later decoding of the same body needs.
     func replayHeaders(_ headers: WebhookHeaders) -> [String: String] {
         var names = deliveryHeadersToKeep + ["content-type"] + presetHeaders
-        for case .header(let name) in mapping.allPlaces { names.append(name) }
+        for case .header(let name) in mapping.allPlaces where headers[name] != nil {
+            names.append(name)
+        }
         if preset == .cloudevents { names += headers.names.filter { $0.hasPrefix("ce-") } }
         var kept: [String: String] = [:]
         for name in names where !isSecret(name) { kept[name.lowercased()] = headers[name] }
@@ -131,10 +133,11 @@ extension ChangeSource {
                 .tooLarge, path: path,
                 reason: "\(list.count) changes; \(Limits.maximumChangesPerRequest) are allowed")
         }
+        let kept = KeptHeaders()
         return list.enumerated().map { index, value in
             SourceItem(
                 value: value, path: "\(path)[\(index)]", index: index, headers: headers,
-                source: self)
+                source: self, kept: kept)
         }
     }
 

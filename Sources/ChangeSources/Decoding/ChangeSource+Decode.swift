@@ -116,7 +116,7 @@ extension ChangeSource {
     private func parked(_ item: SourceItem, _ error: JSONContractError) -> ParkedBody {
         var parked = ParkedBody(
             reason: error.reason, path: error.path, raw: kept(item.value), index: item.index,
-            headers: replayHeaders(item.headers))
+            headers: item.kept.value { replayHeaders(item.headers) })
         // The place is the same for all rows, as in those of a follower within the relay.
         guard preset == .postgres, item.index != nil else { return parked }
         parked.index = 0

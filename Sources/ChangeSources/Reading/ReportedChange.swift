@@ -102,6 +102,8 @@ struct SourceItem {
     let source: ChangeSource
     /// The values at the pointers of the mapping.
     let pointed = PointedValues()
+    /// The headers that a later decoding needs, which all elements of a webhook share.
+    var kept = KeptHeaders()
 
     /// Returns a reader of the element, which must be an object.
     func reader() throws(JSONContractError) -> JSONReader {
@@ -144,6 +146,21 @@ struct SourceItem {
             throw failure("there is no table name at the place that the mapping's \"table\" gives")
         }
         return ReportedTable(name: name)
+    }
+}
+
+/// The headers that a later decoding of a webhook's elements needs, looked up once for all of them.
+///
+/// A mapping may name thousands, and a thousand elements may be parked.
+final class KeptHeaders {
+    private var known: [String: String]?
+
+    /// Returns the headers, which `find` looks up the first time.
+    func value(or find: () -> [String: String]) -> [String: String] {
+        if let known { return known }
+        let found = find()
+        known = found
+        return found
     }
 }
 

@@ -29,7 +29,7 @@ extension SourceVerification {
         case .minapp: scheme = .tokenBody
         case .appwrite:
             members.append("url")
-            scheme = .signature(.appwrite(url: try reader.string("url")))
+            scheme = .signature(.appwrite(url: try reader.boundedText("url")))
         case .airtable: scheme = .signature(.airtable)
         case .stripe:
             members += ["header", "toleranceSeconds"]
@@ -190,10 +190,11 @@ extension SignatureRecipe {
             throw reader.failure("timestampHeader", "must be one of the signed parts")
         }
         self.init(
-            header: try reader.headerName("header"), prefix: try reader.string("prefix") ?? "",
+            header: try reader.headerName("header"),
+            prefix: try reader.boundedText("prefix") ?? "",
             parts: parts, algorithm: algorithm,
             keyEncoding: try reader.choice("keyEncoding") ?? .utf8, output: output,
-            url: try reader.string("url"), timestampHeader: timestampHeader,
+            url: try reader.boundedText("url"), timestampHeader: timestampHeader,
             tolerance: try reader.tolerance())
     }
 
@@ -219,7 +220,7 @@ extension SignatureRecipe.Part {
         case .object(let object) where object.members.count == 1:
             let reader = try JSONReader(json, path: path)
             try reader.allowOnly(["literal", "header"])
-            if let text = try reader.string("literal") {
+            if let text = try reader.boundedText("literal") {
                 self = .literal(text)
             } else {
                 self = .header(try reader.headerName("header"))
@@ -248,6 +249,17 @@ extension SignatureRecipe.Part {
 }
 
 extension JSONReader {
+    /// Returns a text that is a part of what is signed.
+    ///
+    /// It is hashed with each webhook before anybody is authenticated, so it must be short.
+    func boundedText(_ name: String) throws(JSONContractError) -> String? {
+        guard let text = try string(name) else { return nil }
+        guard text.utf8.count <= Limits.maximumRecordNameBytes else {
+            throw failure(name, "at most \(Limits.maximumRecordNameBytes) bytes are allowed")
+        }
+        return text
+    }
+
     /// Parses `toleranceSeconds`, 1 to 3600; five minutes by default (Standard Webhooks 1.0).
     func tolerance() throws(JSONContractError) -> Duration {
         guard let seconds = try integer("toleranceSeconds") else {

@@ -192,12 +192,27 @@ extension JSONValue {
         case (.string(let one), .string(let other)):
             one.utf8.elementsEqual(other.utf8)
         case (.array(let one), .array(let other)):
-            one.elementsEqual(other) { $0.isSpelled(as: $1) }
+            Self.haveOneStorage(one, other) || one.elementsEqual(other) { $0.isSpelled(as: $1) }
         case (.object(let one), .object(let other)):
-            one.members.elementsEqual(other.members) {
-                $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.isSpelled(as: $1.value)
-            }
+            Self.haveOneStorage(one.members, other.members)
+                || one.members.elementsEqual(other.members) {
+                    $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.isSpelled(as: $1.value)
+                }
         default: self == other
         }
+    }
+
+    /// Returns whether two arrays are copies that share their elements in memory.
+    ///
+    /// The definition of a change source may have megabytes, and is compared with the decoded one
+    /// at each webhook.
+    private static func haveOneStorage<Element>(_ one: [Element], _ other: [Element]) -> Bool {
+        guard one.count == other.count else { return false }
+        let isOne = unsafe one.withContiguousStorageIfAvailable { one in
+            unsafe other.withContiguousStorageIfAvailable { other in
+                unsafe one.baseAddress == other.baseAddress
+            }
+        }
+        return isOne == true
     }
 }
