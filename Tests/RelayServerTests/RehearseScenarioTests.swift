@@ -378,8 +378,8 @@ import Testing
         return RehearseService(
             registry: relay.registry,
             knowledge: SubscriptionKnowledge(
-                shadow: relay.shadow, sources: relay.registry, seen: relay.seen,
-                logger: relay.logger),
+                shadow: relay.shadow, sources: relay.registry, decoded: relay.decodedSources,
+                seen: relay.seen, logger: relay.logger),
             indexes: relay.indexes, limits: relay.limits, retention: relay.retention,
             bodies: relay.longBodies)
     }

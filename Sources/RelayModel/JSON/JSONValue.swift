@@ -192,20 +192,28 @@ extension JSONValue {
         case (.string(let one), .string(let other)):
             one.utf8.elementsEqual(other.utf8)
         case (.array(let one), .array(let other)):
-            Self.haveOneStorage(one, other) || one.elementsEqual(other) { $0.isSpelled(as: $1) }
+            one.elementsEqual(other) { $0.isSpelled(as: $1) }
         case (.object(let one), .object(let other)):
-            Self.haveOneStorage(one.members, other.members)
-                || one.members.elementsEqual(other.members) {
-                    $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.isSpelled(as: $1.value)
-                }
+            one.members.elementsEqual(other.members) {
+                $0.name.utf8.elementsEqual($1.name.utf8) && $0.value.isSpelled(as: $1.value)
+            }
         default: self == other
         }
     }
 
-    /// Returns whether two arrays are copies that share their elements in memory.
+    /// Returns whether another array or object is a copy that shares its elements in memory, which
+    /// takes no time in their number.
     ///
-    /// The definition of a change source may have megabytes, and is compared with the decoded one
-    /// at each webhook.
+    /// If not, it may still have the same bytes.
+    package func isCopy(of other: JSONValue) -> Bool {
+        switch (self, other) {
+        case (.array(let one), .array(let other)): Self.haveOneStorage(one, other)
+        case (.object(let one), .object(let other)):
+            Self.haveOneStorage(one.members, other.members)
+        default: false
+        }
+    }
+
     private static func haveOneStorage<Element>(_ one: [Element], _ other: [Element]) -> Bool {
         guard one.count == other.count else { return false }
         let isOne = unsafe one.withContiguousStorageIfAvailable { one in

@@ -16,6 +16,8 @@ struct OverviewAdministration: AdministrationTable {
     let boundsReached: @Sendable () -> [IntakeBound: String]
     /// The outcomes of webhooks.
     let ledger: SourceLedger
+    /// The decoded change sources.
+    let decoded: SourceMemory
     /// The followers of the sources' databases; `nil` if no relay runs.
     let followers: SourceFollowers?
     /// The push gateway's answers to each container.
@@ -145,8 +147,10 @@ struct OverviewAdministration: AdministrationTable {
     }
 
     /// Returns the state of following a source's database; `nil` if the relay follows none for it.
-    private func following(_ stored: StoredSource) -> JSONValue? {
-        guard let source = try? stored.changeSource(), source.follow != nil else { return nil }
+    private func following(_ stored: StoredSource, among all: [StoredSource]) -> JSONValue? {
+        guard let source = try? decoded.source(stored, among: all), source.follow != nil else {
+            return nil
+        }
         let place = SourcePlace(container: stored.container, source: stored.name)
         return .object((followers?.standing(of: place) ?? .stopped).json)
     }
@@ -164,7 +168,7 @@ struct OverviewAdministration: AdministrationTable {
                     "savedAt": .string(source.savedAt.iso8601),
                 ]
                 row.members += (tallies[source.name] ?? SourceLedger.Tally()).json.members
-                row["following"] = following(source)
+                row["following"] = following(source, among: sources)
                 return .object(row)
             })
         return object

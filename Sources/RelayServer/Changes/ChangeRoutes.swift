@@ -14,13 +14,14 @@ struct ChangeRoutes: Sendable {
     let ledger: SourceLedger
     let turnstile: Turnstile
     let logger: Logger
-    private let sources = SourceMemory()
+    private let sources: SourceMemory
 
     init(
         registry: any ContainerRegistry & SourceRegistry, intake: ChangeIntake,
         decoding: WebhookDecoding, publicURL: PublicURL, ledger: SourceLedger, turnstile: Turnstile,
-        logger: Logger
+        sources: SourceMemory, logger: Logger
     ) {
+        self.sources = sources
         self.registry = registry
         self.intake = intake
         self.decoding = decoding

@@ -24,8 +24,11 @@ final class SourceMemory: Sendable {
         _ stored: StoredSource, among all: [StoredSource]? = nil
     ) throws(JSONContractError) -> ChangeSource {
         let known = readings.withLock { $0[stored.container]?[stored.name] }
-        if let known, known.definition.isSpelled(as: stored.definition) { return known.source }
-        let source = try stored.changeSource()
+        // A definition may have megabytes, and the store returns copies of it until it reads it
+        // again.
+        if let known, known.definition.isCopy(of: stored.definition) { return known.source }
+        let isKnown = known?.definition.isSpelled(as: stored.definition) == true
+        let source = if let known, isKnown { known.source } else { try stored.changeSource() }
         let names = all.map { Set($0.map(\.name)) }
         readings.withLock { readings in
             var own = readings[stored.container] ?? [:]

@@ -62,6 +62,8 @@ package struct RelayDependencies: Sendable {
     package var followers: SourceFollowers?
     /// What the last changes looked like.
     package let seen: SeenChanges
+    /// The decoded change sources, which all routes share.
+    let decodedSources = SourceMemory()
     /// The open polls of web couriers.
     package var courier: CourierPolls
     /// Admits live clients; `nil` if this process does not follow a log.

@@ -56,7 +56,8 @@ struct RouteTable: Sendable {
 
     private var knowledge: SubscriptionKnowledge {
         SubscriptionKnowledge(
-            shadow: relay.shadow, sources: relay.registry, seen: relay.seen, logger: relay.logger)
+            shadow: relay.shadow, sources: relay.registry, decoded: relay.decodedSources,
+            seen: relay.seen, logger: relay.logger)
     }
 
     private var devices: [RelayRoute] {
@@ -111,7 +112,7 @@ struct RouteTable: Sendable {
         ChangeRoutes(
             registry: relay.registry, intake: intake, decoding: decoding,
             publicURL: relay.publicURL, ledger: relay.sourceLedger, turnstile: relay.turnstile,
-            logger: relay.logger
+            sources: relay.decodedSources, logger: relay.logger
         ).routes
     }
 
@@ -188,7 +189,8 @@ struct RouteTable: Sendable {
             OverviewAdministration(
                 registry: registry, log: relay.log, progress: relay.progress,
                 backlog: relay.backlog, halts: relay.halts, boundsReached: relay.boundsReached,
-                ledger: relay.sourceLedger, followers: relay.followers, answers: relay.answers,
+                ledger: relay.sourceLedger, decoded: relay.decodedSources,
+                followers: relay.followers, answers: relay.answers,
                 health: relay.health, shards: relay.shards,
                 now: relay.now, startedAt: relay.startedAt),
             ProcessAdministration(

@@ -313,6 +313,8 @@ extension ChangeSource {
 struct SubscriptionKnowledge: Sendable {
     let shadow: any Shadow
     let sources: any SourceRegistry
+    /// The decoded change sources; a container's definitions may have megabytes.
+    let decoded: SourceMemory
     let seen: SeenChanges
     let logger: Logger
 
@@ -346,11 +348,11 @@ struct SubscriptionKnowledge: Sendable {
     func known(
         of container: ContainerKey, for audience: SeenChanges.Audience, at now: Timestamp
     ) async throws -> SubscriptionWarnings {
-        SubscriptionWarnings(
+        let stored = try await sources.sources(of: container)
+        return SubscriptionWarnings(
             schema: try await shadow.schema(of: container),
             sample: try await seen.sample(of: container, for: audience, at: now),
-            sources: try await sources.sources(of: container).compactMap {
-                try? $0.changeSource()
-            }, audience: audience)
+            sources: stored.compactMap { try? decoded.source($0, among: stored) },
+            audience: audience)
     }
 }
