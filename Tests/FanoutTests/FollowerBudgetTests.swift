@@ -25,14 +25,19 @@ import Testing
         return store
     }
 
-    private func save(_ subscriptions: [Subscription], in store: RelayStore) async throws {
+    private func save(
+        _ subscriptions: [Subscription], of owner: SubscriptionOwner? = nil, in store: RelayStore
+    ) async throws {
         _ = try await store.edit(
-            subscriptions.map { .create($0) }, of: owner, atomicity: .independent,
+            subscriptions.map { .create($0) }, of: owner ?? self.owner, atomicity: .independent,
             at: Fixtures.moment)
     }
 
-    private func post(_ numbers: Int, heavy: Bool, to store: RelayStore) async throws {
+    private func post(
+        _ numbers: Int, heavy: Bool, readers: [String]? = nil, to store: RelayStore
+    ) async throws {
         var change = Fixtures.change(.create, "a\(numbers)")
+        change.readers = readers
         var fields: RecordFields = ["price": .integer(50)]
         if heavy { fields["a"] = .list((0..<100).map { .integer($0) }) }
         change.after = RecordImage(fields)
@@ -93,6 +98,32 @@ import Testing
         try await save([Fixtures.subscription("dear", where: Self.dear)], in: store)
         #expect(try await store.disabledSubscriptions(of: owner) == [])
         #expect(try await store.subscriptions(of: owner).count == 2)
+        await store.close()
+    }
+
+    @Test func `conditions of users who may not read a change do not cost anybody its push`()
+        async throws
+    {
+        let store = try await store()
+        let stranger = SubscriptionOwner(
+            container: Fixtures.container, database: .public, user: Fixtures.identifier("mallory"))
+        // Whether this takes long tells what a record holds: here, that its price is 50.
+        let spying = Fixtures.subscription(
+            "spy", of: "mallory", where: "price == 50 AND \(Self.dear)")
+        try await save([spying], of: stranger, in: store)
+        _ = try await store.edit(
+            [.delete(Fixtures.identifier("dear"))], of: owner, atomicity: .independent,
+            at: Fixtures.moment)
+        for number in 6...9 {
+            try await post(number, heavy: true, readers: ["alice"], to: store)
+        }
+        #expect(try await follow(store) == ["6", "7", "8", "9"])
+        #expect(try await store.positionsSetAside(after: .start) == [])
+        #expect(try await store.disabledSubscriptions(of: stranger) == [])
+        // Where the user may read the record, the condition counts.
+        try await post(10, heavy: true, readers: ["alice", "mallory"], to: store)
+        _ = try await follow(store)
+        #expect(try await store.positionsSetAside(after: .start) == [LogPosition(10)])
         await store.close()
     }
 

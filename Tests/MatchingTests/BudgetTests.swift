@@ -139,6 +139,36 @@ import Testing
         #expect(index.matches(for: change) == [77])
     }
 
+    @Test func `conditions that may not be judged take no steps and are not to blame`() throws {
+        let index = SubscriptionIndex(seed: 3)
+        // Numbers 1 and 11, 2 and 12 and so on share a condition each.
+        for serial in 1...20 as ClosedRange<UInt64> {
+            let format = "SUBQUERY(a, $x, $x == \(serial % 10)).@count > 1000"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
+        index.insert(try subscription(77, RecordPredicate(format: "title == 'x'")))
+        let list = FieldValue.list((0..<20_000).map { .integer(Int64($0)) })
+        var change = try change(RecordImage(["a": list, "title": .string("x")]))
+        var serials: [UInt64] = []
+        #expect(index.matches(for: change, mostSteps: 1_000_000, into: &serials) != nil)
+        let without = index.matches(for: change, mostSteps: 1_000_000, into: &serials) { $0 == 77 }
+        #expect(without == nil)
+        #expect(serials == [77])
+        let dear = try #require(
+            index.matches(for: change, mostSteps: 1_000_000, into: &serials) { $0 < 10 })
+        #expect(!dear.costs.isEmpty)
+        #expect(dear.costs.allSatisfy { $0.serial < 10 })
+        // A stored text that names readers does not say who they are, so it is not judged.
+        change.readers = ["ada"]
+        var stored: DearChange?
+        var erring: [UInt64] = []
+        let isRead = index.matches(
+            forStored: JSONValue.object(change.storedForm).text, appendedAt: Timestamp(seconds: 0),
+            mostSteps: .max, into: &serials, erring: &erring, dear: &stored)
+        #expect(!isRead)
+        #expect(stored == nil)
+    }
+
     /// Returns an index whose clock is a second later at every reading.
     private static func indexByTime() -> SubscriptionIndex {
         let clock = SteppingClock()

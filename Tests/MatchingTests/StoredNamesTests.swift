@@ -17,7 +17,7 @@ import Testing
         let known: [String: UInt64] = [
             "op": Names.op, "type": Names.type, "db": Names.db, "zone": Names.zone,
             "owner": Names.owner, "before": Names.before, "after": Names.after, "at": Names.at,
-            "snapshot": Names.snapshot,
+            "snapshot": Names.snapshot, "readers": Names.readers,
         ]
         let text = try #require(try GoldenForms.texts()["change.update"])
         let written = try JSONReader(try JSONValue(stored: text)).object.members.map(\.name)

@@ -92,17 +92,35 @@ struct ContainerState: Sendable {
     /// Adds the serials of the subscriptions that a change fires, ascending, regardless of who may
     /// read it.
     ///
-    /// Adds the serials of those whose conditions had an error on it to `erring`.
+    /// Adds the serials of those whose conditions had an error on it to `erring`. Conditions of
+    /// users who may not read the record are not evaluated: they must neither cost anybody the
+    /// change, nor show by their cost what the record holds.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func matches(
         for change: RecordChange, now: Timestamp, mostSteps: Int, into serials: inout [UInt64],
         erring: inout [UInt64]
     ) throws(DearChange) {
+        let mayJudge = audience(of: change)
         let dear = index.matches(
-            for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring)
+            for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring,
+            among: mayJudge)
         if let dear { throw dear }
-        try updateRules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
+        try updateRules.apply(
+            to: change, now: now, mostSteps: mostSteps, among: mayJudge, matches: &serials)
+    }
+
+    /// Returns which subscriptions a change may be told to, by their serials; `nil` if to all.
+    private func audience(of change: RecordChange) -> ((UInt64) -> Bool)? {
+        let (readers, before) = (ReaderNames(change.readers), ReaderNames(change.readersBefore))
+        if readers.areEverybody, before.areEverybody { return nil }
+        let (subscriptions, updateRules) = (self.subscriptions, self.updateRules)
+        return { serial in
+            guard let name = subscriptions.owner(of: serial), let owner = UserID(rawValue: name)
+            else { return false }
+            return readers.contains(owner)
+                && (!updateRules.narrows(serial) || before.contains(owner))
+        }
     }
 
     /// Adds the serials of the subscriptions that the stored text of a change fires.

@@ -100,11 +100,14 @@ final class IndexContent: @unchecked Sendable {
         scratch.steps = decoded.walkedSteps
         if !scratch.erring.isEmpty { scratch.erring.removeAll(keepingCapacity: true) }
         for (base, core) in cores {
+            scratch.base = base
             core.match(decoded, &scratch)
             if scratch.steps > scratch.mostSteps {
                 let costs = core.costs(&scratch, decoded.operation).map {
                     DearChange.Cost(serial: base | UInt64($0.id), steps: $0.steps)
                 }
+                // The errors are not those of the next change.
+                scratch.errors.removeAll(keepingCapacity: true)
                 serials.removeAll(keepingCapacity: true)
                 return DearChange(steps: scratch.steps, costs: costs)
             }

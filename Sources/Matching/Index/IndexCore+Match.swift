@@ -25,6 +25,10 @@ struct MatchScratch: ~Copyable {
     var steps = 0
     /// The maximum number of steps of one match; beyond it, no further condition is judged.
     var mostSteps = Limits.maximumStepsPerChange
+    /// Whether a subscription may be judged, by its serial; `nil` if all may.
+    var mayJudge: ((UInt64) -> Bool)?
+    /// The upper bits of the serials of the core that is matched.
+    var base: UInt64 = 0
     /// Evaluations that took many of the steps.
     var dear: [DearPosting] = []
     /// The number of evaluation errors by subscription.
@@ -131,7 +135,7 @@ extension IndexCore {
 
     /// Adds the subscriptions that a posting's first word refers to.
     @inline(__always)
-    private func emit(_ word: UInt32, _ operation: FiresOn, _ scratch: inout MatchScratch) {
+    func emit(_ word: UInt32, _ operation: FiresOn, _ scratch: inout MatchScratch) {
         if word & PostingWord.group != 0 {
             let block = PostingBlock(store.arena, word & ~PostingWord.group)
             plain(block.postings, block.count, operation, &scratch)
@@ -260,7 +264,7 @@ extension IndexCore {
     private func isRuledOut(
         _ program: UInt32, _ change: DecodedChange, _ scratch: inout MatchScratch
     ) -> Bool {
-        program > PostingStore.mixedPrograms
+        program > PostingStore.mixedPrograms && scratch.mayJudge == nil
             && verdict(program, change, &scratch) == .doesNotFire
     }
 
@@ -290,6 +294,7 @@ extension IndexCore {
             emit(word, change.operation, &scratch)
             return
         }
+        if scratch.mayJudge != nil, !mayJudge(word, change.operation, &scratch) { return }
         let before = scratch.steps
         let verdict = verdict(program, change, &scratch)
         if scratch.steps - before >= Self.dearSteps {
@@ -331,24 +336,6 @@ extension IndexCore {
 
     /// The number of steps from which an evaluation is recorded, in case the change takes too many.
     private static var dearSteps: Int { 50_000 }
-
-    /// Returns the steps of expensive conditions, by subscription.
-    func costs(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [(id: UInt32, steps: Int)] {
-        var costs: [(id: UInt32, steps: Int)] = []
-        for posting in scratch.dear {
-            guard costs.count < Self.mostCosts else { break }
-            scratch.ids.count = 0
-            emit(posting.word, operation, &scratch)
-            let steps = posting.steps / max(scratch.ids.count, 1)
-            for index in 0..<min(scratch.ids.count, Self.mostCosts - costs.count) {
-                costs.append((scratch.ids[index], steps))
-            }
-        }
-        return costs
-    }
-
-    /// The maximum number of subscriptions whose costs are reported for one change.
-    private static var mostCosts: Int { 10_000 }
 
     /// The maximum number of subscriptions whose errors one reader counts until a writer takes them
     /// over.

@@ -99,22 +99,29 @@ package final class SubscriptionIndex: Sendable {
     @discardableResult
     package func matches(
         for change: RecordChange, now: Timestamp? = nil,
-        mostSteps: Int = Limits.maximumStepsPerChange, into serials: inout [UInt64]
+        mostSteps: Int = Limits.maximumStepsPerChange, into serials: inout [UInt64],
+        among mayJudge: ((UInt64) -> Bool)? = nil
     ) -> DearChange? {
         var erring: [UInt64] = []
         return matches(
-            for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring)
+            for: change, now: now, mostSteps: mostSteps, into: &serials, erring: &erring,
+            among: mayJudge)
     }
 
     /// Finds the subscriptions that a change fires, as the other methods do.
     ///
     /// It also adds the serials of subscriptions whose predicates had an evaluation error to
     /// `erring`, at most ten thousand, in no particular order.
+    ///
+    /// A condition is only evaluated, and its steps only counted, if `mayJudge` holds for one of
+    /// its subscriptions. The answer may still contain others, which needed no evaluation.
     package func matches(
         for change: RecordChange, now: Timestamp?, mostSteps: Int, into serials: inout [UInt64],
-        erring: inout [UInt64]
+        erring: inout [UInt64], among mayJudge: ((UInt64) -> Bool)? = nil
     ) -> DearChange? {
         reading { content, reader -> DearChange? in
+            reader.scratch.mayJudge = mayJudge
+            defer { reader.scratch.mayJudge = nil }
             reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
             reader.change.mostWalkedSteps = mostSteps
             content.decode(change, now: now, into: reader.change)
@@ -169,6 +176,10 @@ package final class SubscriptionIndex: Sendable {
     ///
     /// If the change takes more steps, `dear` is set to its costs and `serials` is empty. The
     /// serials of subscriptions whose predicates had an evaluation error are added to `erring`.
+    ///
+    /// A text that names readers is given up early, as if it had another form: the conditions of
+    /// users who may not read the record must not be evaluated, and the text does not say who they
+    /// are.
     package func matches(
         forStored text: String, appendedAt: Timestamp, mostSteps: Int,
         into serials: inout [UInt64], erring: inout [UInt64], dear: inout DearChange?
@@ -185,13 +196,22 @@ package final class SubscriptionIndex: Sendable {
             }
             dear = Self.givenUp(reader.change, content, after: mostSteps, &serials)
             if dear != nil { return true }
-            reader.scratch.mostSteps = mostSteps
+            let isForSome = reader.change.namesReaders
+            reader.scratch.mostSteps = isForSome ? min(mostSteps, Self.stepsForAll) : mostSteps
             dear = content.match(reader.change, &reader.scratch, into: &serials)
+            if isForSome, dear != nil {
+                dear = nil
+                return false
+            }
             if !reader.scratch.erring.isEmpty { erring += reader.scratch.erring }
             content.sample(reader.change, &reader.samples)
             return true
         }
     }
+
+    /// The number of steps, a tenth of a millisecond, after which it is worth finding out who may
+    /// read a record.
+    private static let stepsForAll = 50_000
 
     /// Returns the limit on the bytes of texts that are slow to decode.
     ///

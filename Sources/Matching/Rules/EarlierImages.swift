@@ -34,16 +34,19 @@ package struct EarlierImages: Sendable {
     /// Returns the serials of the conditions that held on the before image of `change`; empty if
     /// the change has no before image.
     ///
+    /// Conditions for which `mayJudge` does not hold are not evaluated.
+    ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     package func serials(
         before change: RecordChange, now: Timestamp,
-        mostSteps: Int = Limits.maximumStepsPerChange
+        mostSteps: Int = Limits.maximumStepsPerChange, among mayJudge: ((UInt64) -> Bool)? = nil
     ) throws(DearChange) -> Set<UInt64> {
         guard change.before != nil else { return [] }
         var earlier = change
         earlier.operation = .delete
         var serials: [UInt64] = []
-        let dear = index.matches(for: earlier, now: now, mostSteps: mostSteps, into: &serials)
+        let dear = index.matches(
+            for: earlier, now: now, mostSteps: mostSteps, into: &serials, among: mayJudge)
         if let dear { throw dear }
         return Set(serials)
     }

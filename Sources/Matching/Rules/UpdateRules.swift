@@ -36,6 +36,9 @@ package struct UpdateRules: Sendable {
     /// Whether no subscription needs more than a matching after image.
     package var isEmpty: Bool { rules.isEmpty }
 
+    /// Returns whether a subscription needs more than a matching after image.
+    package func narrows(_ serial: UInt64) -> Bool { rules[serial] != nil }
+
     // MARK: Edits
 
     /// Files a subscription if it needs more than a matching after image.
@@ -64,12 +67,16 @@ package struct UpdateRules: Sendable {
     ///
     /// `matches` is in ascending order before and after.
     ///
+    /// Conditions for which `mayJudge` does not hold are not evaluated on the before image.
+    ///
     /// - Throws: `DearChange` if the before image takes more than `mostSteps`.
     package func apply(
-        to change: RecordChange, now: Timestamp, mostSteps: Int, matches: inout [UInt64]
+        to change: RecordChange, now: Timestamp, mostSteps: Int,
+        among mayJudge: ((UInt64) -> Bool)? = nil, matches: inout [UInt64]
     ) throws(DearChange) {
         guard change.operation == .update, !rules.isEmpty else { return }
-        let earlier = try images.serials(before: change, now: now, mostSteps: mostSteps)
+        let earlier = try images.serials(
+            before: change, now: now, mostSteps: mostSteps, among: mayJudge)
         let later = Set(matches.lazy.filter { rules[$0] != nil })
         var changed = ChangedFields()
         matches.removeAll { serial in

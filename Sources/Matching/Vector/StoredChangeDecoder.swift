@@ -30,6 +30,7 @@ struct StoredChangeDecoder {
         decoded.hold(text)
         decoded.isPartial = true
         decoded.isSnapshot = false
+        decoded.namesReaders = false
         let isRead = text.utf8.withContiguousStorageIfAvailable { bytes in
             guard bytes.count > 1 else { return false }
             var cursor = JSONCursor(bytes)
@@ -65,9 +66,9 @@ struct StoredChangeDecoder {
         guard let json = try? JSONValue(stored: text),
             let change = try? RecordChange(storedForm: json)
         else { return false }
-        let isSnapshot = decoded.isSnapshot
+        let (isSnapshot, namesReaders) = (decoded.isSnapshot, decoded.namesReaders)
         ChangeDecoder(catalog: catalog, seed: seed).decode(change, now: now, into: decoded)
-        decoded.isSnapshot = isSnapshot
+        (decoded.isSnapshot, decoded.namesReaders) = (isSnapshot, namesReaders)
         return true
     }
 
@@ -109,6 +110,9 @@ struct StoredChangeDecoder {
         case Names.snapshot:
             decoded.isSnapshot = cursor.current == UInt8(ascii: "t")
             return cursor.skipValue()
+        case Names.readers:
+            decoded.namesReaders = true
+            return cursor.skipValue()
         default: return cursor.skipValue()
         }
     }
@@ -128,6 +132,7 @@ struct StoredChangeDecoder {
         @inline(__always) static var after: UInt64 { 0x72_6574_6661 }
         @inline(__always) static var at: UInt64 { 0x7461 }
         @inline(__always) static var snapshot: UInt64 { 0x746F_6873_7061_6E73 }
+        @inline(__always) static var readers: UInt64 { 0x73_7265_6461_6572 }
     }
 
     private func operation(_ cursor: inout JSONCursor, _ head: inout Head) -> Bool {

@@ -121,6 +121,9 @@ package struct ReaderNames: Sendable {
         users = Set(readers.compactMap(UserID.init(rawValue:)))
     }
 
+    /// Whether the list admits everyone.
+    package var areEverybody: Bool { users == nil }
+
     /// Returns whether the list admits a user.
     package func contains(_ user: UserID) -> Bool { users?.contains(user) ?? true }
 }
