@@ -265,6 +265,30 @@ import Testing
         }
     }
 
+    /// A `reset` that only came where the record fits would tell what the record holds.
+    @Test(
+        "a hidden record divides ordered results, whether it fits or not",
+        arguments: [4, 9] as [Int64])
+    func tellsNobodyWhatFits(price: Int64) async throws {
+        let hidden = LiveScenario.edit(
+            .create, "hidden", ["price": .integer(price)], readers: ["bob"])
+        for isThereBefore in [true, false] {
+            let scenario = try await LiveScenario()
+            if isThereBefore { try await scenario.modify([hidden]) }
+            let client = ModelClient.of(1)
+            try await scenario.withEngine { engine in
+                try await client.come(
+                    Self.queries.filter { $0.key == "first" }, to: engine)
+                if !isThereBefore { try await scenario.modify([hidden]) }
+                try await engine.fence("f", of: 1)
+                await client.wait { $0.isComplete }
+            }
+            let (resets, shown) = client.state.withLock { ($0.resets, $0.shown["first"] ?? [:]) }
+            #expect(resets == ["readers"])
+            #expect(shown.isEmpty)
+        }
+    }
+
     @Test("an own result counts for its reader, whoever asked for the same first")
     func belongsToWhoLooks() async throws {
         let scenario = try await LiveScenario()

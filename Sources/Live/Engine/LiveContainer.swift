@@ -29,6 +29,21 @@ final class LiveContainer {
         /// The results whose members have not been read yet.
         var unread: Set<UInt32> = []
         var loading: Loading?
+        /// Whether there has been a record that not everybody may read, so that ordered results
+        /// belong to one reader each.
+        ///
+        /// It does not matter which results the record belongs to: a reader who may not read it
+        /// would learn that it satisfies a condition.
+        var namesReaders = false
+
+        /// Takes note of who may read a record.
+        ///
+        /// - Returns: Whether it is the first one that not everybody may read.
+        func note(readersOf record: LiveRecord?) -> Bool {
+            guard !namesReaders, record?.isForSome ?? false else { return false }
+            namesReaders = true
+            return true
+        }
     }
 
     /// A reading that is in progress.
@@ -273,6 +288,11 @@ final class LiveContainer {
         let told = serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
             .filter { $0.query.shows(change, knowing: &known) }
         return try transitions.told(told, of: change, now: now, mostSteps: mostSteps)
+    }
+
+    /// Returns whether not everybody may read all records of a query's type.
+    func namesReaders(_ query: LiveQuery) -> Bool {
+        Self.tableKey(of: query).flatMap { tables[$0] }?.namesReaders ?? false
     }
 
     /// Returns the results on one type of record.

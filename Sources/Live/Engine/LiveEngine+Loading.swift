@@ -1,7 +1,6 @@
 import Matching
 import RelayModel
 import Storage
-import Synchronization
 
 extension LiveEngine {
     /// Reads the members of a result from the store, in its turn.
@@ -41,6 +40,8 @@ extension LiveEngine {
     private struct Reading: Sendable {
         var found: [Found] = []
         var rows = 0
+        /// Whether a record of the type, found or not, may not be read by everybody.
+        var namesReaders = false
         /// Whether conditions took too many steps for one record, even after the last retry.
         var isGivenUp = false
 
@@ -50,37 +51,6 @@ extension LiveEngine {
             found = found.compactMap { row in
                 let rest = row.groups.filter { !groups.contains($0) }
                 return rest.isEmpty ? nil : Found(record: row.record, groups: rest)
-            }
-        }
-    }
-
-    /// Results whose conditions took too many steps for a record.
-    ///
-    /// They are no longer matched, and have to end. That also holds if the other findings are lost
-    /// because the store begins the reading anew or cannot read.
-    private final class DearResults: Sendable {
-        private struct State {
-            var new: [UInt64] = []
-            var all: Set<UInt64> = []
-        }
-
-        private let state = Mutex(State())
-
-        /// All results noted so far.
-        var all: Set<UInt64> { state.withLock { $0.all } }
-
-        func note(_ serials: [UInt64]) {
-            state.withLock { state in
-                state.new += serials
-                state.all.formUnion(serials)
-            }
-        }
-
-        /// Returns the results that were noted since the last call.
-        func take() -> [UInt64] {
-            state.withLock { state in
-                defer { state.new = [] }
-                return state.new
             }
         }
     }
@@ -156,6 +126,7 @@ extension LiveEngine {
         /// Results whose conditions take too many steps are matched no more, and the others are
         /// matched again.
         func find(_ record: LiveRecord, in place: RecordPlace, _ reading: inout Reading) {
+            if record.isForSome { reading.namesReaders = true }
             for left in (0..<LiveSettings.questionsPerChange).reversed() {
                 do throws(DearChange) {
                     let groups = try results(of: record, in: place)
@@ -226,6 +197,7 @@ extension LiveEngine {
             }
             // What was read may be ahead of the position that has been followed to.
             try await reach(try await log.head())
+            if reading.namesReaders { container.tables[tableKey]?.namesReaders = true }
             take(&reading.found, tableKey, groups, in: container)
         } catch {
             say(error, reading: "records")
@@ -257,6 +229,7 @@ extension LiveEngine {
             }
             reading.found += slice.value.found
             reading.isGivenUp = slice.value.isGivenUp
+            if slice.value.namesReaders { reading.namesReaders = true }
             reading.rows += slice.rows
             cursor = slice.cursor
             end(dear: waiting.dear.take(), in: container)
@@ -383,9 +356,7 @@ extension LiveEngine {
         weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)
         if let excess = excess(of: group) { return end(group, excess, in: container) }
         guard makeRoom(for: group, in: container) else { return }
-        if group.reader == nil, group.query.isOrdered,
-            found.contains(where: { $0.record.isForSome })
-        {
+        if group.reader == nil, group.query.isOrdered, container.namesReaders(group.query) {
             return divide(group, in: container)
         }
         for waiter in group.waiting where waiter.since == nil {

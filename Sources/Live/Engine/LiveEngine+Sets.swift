@@ -233,9 +233,9 @@ extension LiveEngine {
     func group(
         for query: LiveQuery, _ grant: ReadGrant, reader: LiveReader, in container: LiveContainer
     ) -> LiveGroup? {
-        // If a record shows that the reader decides what a limit cuts off, the shared group is
-        // replaced by one for each reader, and these remain. This holds in private databases too,
-        // where records may name readers as well.
+        // If not everybody may read all records of the type, the reader decides what a limit cuts
+        // off. Then shared groups are replaced by one for each reader, and these remain. This holds
+        // in private databases too, where records may name readers as well.
         let mayBeOwn = query.isOrdered
         // The joint effect of several changes concerns several records, so it is for one reader
         // only.
@@ -245,7 +245,7 @@ extension LiveEngine {
         let identity =
             own != nil
                 && (isOwn || container.byIdentity[query.identity(of: own)] != nil
-                    || grant.isPersonal)
+                    || grant.isPersonal || container.namesReaders(query))
             ? query.identity(of: own) : shared
         if let group = container.byIdentity[identity] { return group }
         return newGroup(

@@ -80,19 +80,14 @@ extension LiveEngine {
 
     // MARK: Bounds
 
-    /// Ends the results that have become too large, and divides shared results that a record now
-    /// makes differ between readers.
-    func bound(_ groups: [LiveGroup], _ later: LiveRecord?, in container: LiveContainer) {
-        // Computed once, because there may be many readers and many groups.
-        let isForSome = later?.isForSome ?? false
+    /// Ends the results that have become too large.
+    func bound(_ groups: [LiveGroup], in container: LiveContainer) {
         // A group may have been dropped to make room for another one.
         for group in groups where group.isFiled {
             if let excess = excess(of: group) {
                 end(group, excess, in: container)
-            } else if makeRoom(for: group, in: container), group.reader == nil, isForSome,
-                group.traits.isOrdered
-            {
-                divide(group, in: container)
+            } else {
+                _ = makeRoom(for: group, in: container)
             }
         }
         looked.removeAll()
@@ -269,6 +264,17 @@ extension LiveEngine {
         meter.show(groups: containers.values.reduce(0) { $0 + $1.groups.count })
     }
 
+    /// Divides the shared ordered results on a type, because not everybody may read all of its
+    /// records any more.
+    func divideOrdered(on tableKey: LiveContainer.TableKey, in container: LiveContainer) {
+        let groups = container.results(on: tableKey).sorted { $0.number < $1.number }
+        // Those that are being read are divided once they have been.
+        for group in groups
+        where group.reader == nil && group.traits.isOrdered && group.members != nil {
+            divide(group, in: container)
+        }
+    }
+
     /// Replaces a group by one for each of its readers: a record names readers, so what is shown
     /// within a limit depends on the reader.
     func divide(_ group: LiveGroup, in container: LiveContainer) {
@@ -292,6 +298,10 @@ extension LiveEngine {
                 ])
             }
             join(waiter, declared.query, declared.grant, reader: client.reader, in: container)
+        }
+        // With its last group, the table may have been forgotten, and is a new one.
+        if let tableKey = LiveContainer.tableKey(of: group.query) {
+            container.tables[tableKey]?.namesReaders = true
         }
     }
 }

@@ -328,6 +328,7 @@ package actor LiveEngine {
         if change.isUnkept, member == nil { return }
         let later = change.keptAfter(entry.position, at: entry.appendedAt, base: member?.record)
             .map { container.granted($0, on: tableKey) }
+        let isFirstForSome = table.note(readersOf: later)
         table.loading?.note(
             change.recordID, entry.position, later, most: LiveSettings.mostAside)
         let found = asking(in: container) { () throws(DearChange) -> [UInt32] in
@@ -353,7 +354,8 @@ package actor LiveEngine {
             if isMember { shown.append(group) }
         }
         table.records.replace(name, by: later, in: shown.map(\.number))
-        bound(shown, later, in: container)
+        bound(shown, in: container)
+        if isFirstForSome { divideOrdered(on: tableKey, in: container) }
     }
 
     /// Replaces a record in one result, and writes the effect for its clients.

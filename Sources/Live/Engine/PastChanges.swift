@@ -26,8 +26,8 @@ struct PastChanges {
     private(set) var touches: [LiveContainer.TableKey: [RecordID: [Int]]] = [:]
     /// The records that were members of each result at some time.
     private(set) var members: [UInt32: Set<RecordID>] = [:]
-    /// The results of which a member named readers.
-    private(set) var named: Set<UInt32> = []
+    /// For each type, the last position before which a record named readers.
+    private(set) var named: [LiveContainer.TableKey: LogPosition] = [:]
     /// The groups that begin anew, because there was too much for them.
     private(set) var tooFar: Set<UInt32> = []
     /// For each type, the last position at which records were forgotten because the container no
@@ -73,7 +73,7 @@ struct PastChanges {
         if isAwaited, let record = change.keptBefore(at: entry.appendedAt) {
             let record = container.granted(record, on: tableKey)
             past.before = Set(try container.results(of: record, on: tableKey).filter(isWanted))
-            if record.isForSome { named.formUnion(past.before) }
+            if record.isForSome { named[tableKey] = entry.position }
         }
         self.bytes = bytes
         let index = entries.count
@@ -241,8 +241,6 @@ struct Telling {
     private let frame: (PastEntry) -> LiveGroupFrame
     private var frames: [Int: LiveGroupFrame] = [:]
     private var items: [LogPosition: [LiveItem]] = [:]
-    /// The positions at which what was shown depended on the reader.
-    private var personal: Set<LogPosition> = []
     private var shared: [LogPosition: LiveFrame] = [:]
     private var written = WrittenRecords()
     /// The bytes of what has been written.
@@ -278,13 +276,16 @@ struct Telling {
         }
     }
 
-    /// Returns whether the clients at a position were shown different results within the limit,
-    /// although all are shown the same now; then there is no difference that holds for all.
-    mutating func wasPersonal(since: LogPosition) -> Bool {
-        guard group.reader == nil, group.traits.isLimited, past.named.contains(group.number)
+    /// Returns whether the clients at a position may have been shown different results within the
+    /// limit, although all are shown the same now; then there is no difference that holds for all.
+    ///
+    /// Any record of the type counts, because the answer reveals whether there was one.
+    func wasPersonal(since: LogPosition) -> Bool {
+        guard group.reader == nil, group.traits.isLimited,
+            let tableKey = LiveContainer.tableKey(of: group.query),
+            let last = past.named[tableKey]
         else { return false }
-        _ = items(since: since)
-        return personal.contains(since)
+        return last > since
     }
 
     /// Returns the frame with what has changed in the group's result since a position, for one
@@ -335,7 +336,6 @@ struct Telling {
             touched.updateValue(wasMember ? earlier : nil, forKey: id)
             fates[id] = past.fate(of: indices[first..<last], from: earlier, for: group.reader)
         }
-        if touched.values.contains(where: { $0?.isForSome ?? false }) { personal.insert(since) }
         return members.difference(since: touched, fates, showing: group.query.desiredKeys)
     }
 }
