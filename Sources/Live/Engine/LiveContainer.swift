@@ -71,6 +71,8 @@ final class LiveContainer {
     var memory = 0
     /// The number of groups of changes.
     var changeGroups = 0
+    /// The readers of the clients that have queries here, by the numbers of the clients.
+    var readers: [UInt64: LiveReader] = [:]
     /// The estimated memory of each user's groups besides their members.
     private(set) var ownBytes: [UserID: Int] = [:]
     /// The orders without bounds by which its results are sorted, for sharing.
@@ -240,18 +242,34 @@ final class LiveContainer {
     ///
     /// - Throws: `DearChange` if matching takes too many steps.
     func results(of record: LiveRecord, on tableKey: TableKey) throws(DearChange) -> [UInt32] {
+        let unheard = NotedResults()
+        defer { close(unheard.take()) }
         let found = try Self.results(
-            of: record, in: place(of: tableKey), by: results, mostSteps: mostSteps)
+            of: record, in: place(of: tableKey), by: results, mostSteps: mostSteps,
+            among: audience(of: record.readers, unheard))
         return own.results(found, readableBy: record.readers)
     }
 
+    /// Returns the numbers of the results that an index finds for a record, ascending.
+    ///
+    /// Where that takes long, only conditions for which `mayJudge` holds are evaluated: they are
+    /// shown to one of the users who may read the record. The cost of the others would tell their
+    /// users what the record holds.
     static func results(
-        of record: LiveRecord, in place: RecordPlace, by index: SubscriptionIndex, mostSteps: Int
+        of record: LiveRecord, in place: RecordPlace, by index: SubscriptionIndex, mostSteps: Int,
+        among mayJudge: ((UInt64) -> Bool)?
     ) throws(DearChange) -> [UInt32] {
         var serials: [UInt64] = []
         let change = RecordChange.showing(record.record, in: place)
-        let dear = index.matches(
-            for: change, now: change.occurredAt, mostSteps: mostSteps, into: &serials)
+        var dear = index.matches(
+            for: change, now: change.occurredAt,
+            mostSteps: mayJudge == nil ? mostSteps : min(mostSteps, LiveSettings.stepsForAll),
+            into: &serials)
+        if dear != nil, mayJudge != nil {
+            dear = index.matches(
+                for: change, now: change.occurredAt, mostSteps: mostSteps, into: &serials,
+                among: mayJudge)
+        }
         if let dear { throw dear }
         return serials.map { UInt32(truncatingIfNeeded: $0) }.sorted()
     }
@@ -280,14 +298,26 @@ final class LiveContainer {
         guard changeGroups > 0, !change.isSnapshot else { return [] }
         let now = change.occurredAt ?? appendedAt
         var serials: [UInt64] = []
-        let dear = changes.matches(
-            for: change, now: now, mostSteps: mostSteps, into: &serials)
+        let unheard = NotedResults()
+        defer { close(unheard.take()) }
+        let later = audience(of: change.readers, unheard)
+        let earlier = audience(of: change.readersBefore ?? change.readers, unheard)
+        var dear = changes.matches(
+            for: change, now: now,
+            mostSteps: later == nil ? mostSteps : min(mostSteps, LiveSettings.stepsForAll),
+            into: &serials)
+        if dear != nil, later != nil {
+            dear = changes.matches(
+                for: change, now: now, mostSteps: mostSteps, into: &serials, among: later)
+        }
         if let dear { throw dear }
-        try rules.apply(to: change, now: now, mostSteps: mostSteps, matches: &serials)
+        try rules.apply(
+            to: change, now: now, mostSteps: mostSteps, among: earlier, matches: &serials)
         var known: [String: Bool] = [:]
         let told = serials.compactMap { groups[UInt32(truncatingIfNeeded: $0)] }
             .filter { $0.query.shows(change, knowing: &known) }
-        return try transitions.told(told, of: change, now: now, mostSteps: mostSteps)
+        return try transitions.told(
+            told, of: change, now: now, mostSteps: mostSteps, among: earlier)
     }
 
     /// Returns whether not everybody may read all records of a query's type.

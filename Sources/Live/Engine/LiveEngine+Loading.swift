@@ -71,7 +71,14 @@ extension LiveEngine {
         /// The owners of the results that the reading is for.
         private var waiting: [UInt64: UserID] = [:]
         private let mostSteps: Int
-        let dear = DearResults()
+        /// Those to whom the shared results are shown, as of the beginning of the reading.
+        private(set) var listeners: [UInt32: LiveListeners] = [:]
+        /// Results whose conditions took too many steps for a record, which are no longer matched
+        /// and have to end.
+        let dear = NotedResults()
+        /// Shared results that were not asked about a record, because nobody to whom they are shown
+        /// may read it.
+        let unheard = NotedResults()
 
         init(
             _ groups: [LiveGroup], in container: LiveContainer, seed: UInt64,
@@ -92,9 +99,14 @@ extension LiveEngine {
             // The shared index also has conditions of other results, which may be too costly.
             for (number, group) in isShared ? container.groups : [:] {
                 owners[UInt64(number)] = group.owner
+                guard group.reader == nil, group.query.kind == .result else { continue }
+                listeners[number] = container.listeners(of: group)
             }
             for group in groups {
                 let serial = UInt64(group.number)
+                if group.reader == nil, listeners[group.number] == nil {
+                    listeners[group.number] = container.listeners(of: group)
+                }
                 if !isShared, own.insert(group), let indexed = try? LiveContainer.indexed(group) {
                     index.insert(indexed)
                 }
@@ -156,12 +168,26 @@ extension LiveEngine {
             return blamed + there.filter { $0.value == user }.keys
         }
 
+        /// Returns which conditions may be evaluated on a record; `nil` if everybody may read it.
+        private func audience(of record: LiveRecord) -> ((UInt64) -> Bool)? {
+            guard record.isForSome, let readers = record.readers else { return nil }
+            return { serial in
+                let number = UInt32(truncatingIfNeeded: serial)
+                if own.isFiled(number) {
+                    return !own.results([number], readableBy: readers).isEmpty
+                }
+                if listeners[number]?.include(anyOf: readers) ?? false { return true }
+                unheard.note([serial])
+                return false
+            }
+        }
+
         /// Returns the numbers of the results that a record belongs to, ascending.
         private func results(
             of record: LiveRecord, in place: RecordPlace
         ) throws(DearChange) -> [UInt32] {
             let found = try LiveContainer.results(
-                of: record, in: place, by: index, mostSteps: mostSteps)
+                of: record, in: place, by: index, mostSteps: mostSteps, among: audience(of: record))
             return own.results(found, readableBy: record.readers).filter { group in
                 guard asked?.contains(group) ?? true else { return false }
                 return orders[group].map { $0.admits($0.member(of: record)) } ?? true
@@ -198,6 +224,7 @@ extension LiveEngine {
             // What was read may be ahead of the position that has been followed to.
             try await reach(try await log.head())
             if reading.namesReaders { container.tables[tableKey]?.namesReaders = true }
+            end(waiting.unheard.all, joinedSince: waiting.listeners, in: container)
             take(&reading.found, tableKey, groups, in: container)
         } catch {
             say(error, reading: "records")
@@ -233,6 +260,7 @@ extension LiveEngine {
             reading.rows += slice.rows
             cursor = slice.cursor
             end(dear: waiting.dear.take(), in: container)
+            container.close(waiting.unheard.take())
             for row in slice.value.found { weight.add(row.record, to: row.groups) }
             let gone = container.tables[tableKey]?.loading?.aside.count ?? 0
             let ended = endExcessive(&weight, gone: gone, in: container)

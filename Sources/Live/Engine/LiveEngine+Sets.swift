@@ -24,6 +24,7 @@ extension LiveEngine {
             guard let group = container?.groups[declared.group] else { continue }
             leave(group, LiveWaiter(client: number, query: id), isLast: true)
         }
+        container?.readers[number] = nil
         let place = ObjectIdentifier(client.hub)
         hubs[place]?.clients -= 1
         if hubs[place]?.clients == 0 { hubs[place] = nil }
@@ -336,7 +337,8 @@ extension LiveEngine {
 
     /// Sends a client what a group shows, now or once that is possible.
     func enter(_ waiter: LiveWaiter, _ group: LiveGroup, in container: LiveContainer) {
-        guard clients[waiter.client] != nil else { return }
+        guard let client = clients[waiter.client] else { return }
+        container.readers[waiter.client] = client.reader
         group.idleLooks = 0
         let isUnread = group.query.kind == .result && group.members == nil
         if let since = waiter.since, since < position || isUnread {

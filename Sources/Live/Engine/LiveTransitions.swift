@@ -43,14 +43,16 @@ struct LiveTransitions {
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func told(
-        _ groups: [LiveGroup], of change: RecordChange, now: Timestamp, mostSteps: Int
+        _ groups: [LiveGroup], of change: RecordChange, now: Timestamp, mostSteps: Int,
+        among mayJudge: ((UInt64) -> Bool)? = nil
     ) throws(DearChange) -> [LiveTold] {
         guard change.operation == .update else {
             return groups.map { LiveTold(group: $0, transition: nil) }
         }
         let isAsked = groups.contains { rules[$0.number] != nil }
-        let fitting =
-            try isAsked ? images.serials(before: change, now: now, mostSteps: mostSteps) : []
+        let fitting: Set<UInt64> =
+            try isAsked
+            ? images.serials(before: change, now: now, mostSteps: mostSteps, among: mayJudge) : []
         return groups.map { group in
             LiveTold(group: group, transition: transition(of: group, change, fitting))
         }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Results whose conditions took too many steps for a record.
+/// Results that a reading notes on its way, by number.
 ///
-/// They are no longer matched, and have to end. That also holds if the other findings are lost
-/// because the store begins the reading anew or cannot read.
-final class DearResults: Sendable {
+/// They are kept outside of what is read, so that they count if the other findings are lost because
+/// the store begins the reading anew or cannot read.
+final class NotedResults: Sendable {
     private struct State {
         var new: [UInt64] = []
         var all: Set<UInt64> = []

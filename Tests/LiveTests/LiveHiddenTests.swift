@@ -1,0 +1,84 @@
+import RelayModel
+import RelayTestKit
+import SimulationKit
+import Storage
+import Testing
+
+@testable import Live
+
+/// What a condition costs on a record tells nothing to those who may not read the record.
+@Suite struct LiveHiddenTests {
+    private static let hidden = LiveScenario.edit(
+        .create, "hidden",
+        ["price": .integer(1), "a": .list((0..<100).map { .integer($0) })], readers: ["bob"])
+
+    /// Returns a query that takes many steps on a record if its price is one.
+    private static func dear(_ kind: LiveQuery.Kind) -> LiveQuery {
+        LiveScenario.query(
+            kind,
+            where: "price == 1 AND SUBQUERY(a, $x, SUBQUERY(a, $y, $x == $y).@count > 0).@count > 0"
+        )
+    }
+
+    @Test(
+        "a query does not end because of a record that its user may not read",
+        arguments: [false, true], [1, 1000])
+    func goesOn(isThereBefore: Bool, manyWaiting: Int) async throws {
+        let scenario = try await LiveScenario()
+        if isThereBefore { try await scenario.modify([Self.hidden]) }
+        var settings = LiveSettings()
+        settings.stepsPerChange = 100_000
+        settings.manyWaiting = manyWaiting
+        let stranger = ModelClient.of(1)
+        let reader = ModelClient.of(2, "bob")
+        let queries = ["result": Self.dear(.result), "changes": Self.dear(.changes)]
+        try await scenario.withEngine(settings) { engine in
+            try await stranger.come(queries, to: engine)
+            if !isThereBefore { try await scenario.modify([Self.hidden]) }
+            try await engine.fence("f", of: 1)
+            #expect(stranger.state.withLock { $0.gone } == [])
+            // The same query ends for the user who may read the record.
+            try await reader.come(["result": Self.dear(.result)], to: engine)
+            #expect(reader.state.withLock { $0.gone } == ["result"])
+            try await engine.fence("g", of: 1)
+            #expect(stranger.state.withLock { $0.gone } == [])
+        }
+    }
+
+    @Test("a user to whom a record is opened is told of it, whatever the condition costs")
+    func tellsOfWhatIsOpened() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.modify([Self.hidden])
+        let stranger = ModelClient.of(1)
+        try await scenario.withEngine { engine in
+            try await stranger.come(["changes": Self.dear(.changes)], to: engine)
+            var change = RecordChange(
+                .update, of: LiveScenario.type,
+                RecordID(recordName: Fixtures.identifier("hidden")))
+            change.after = RecordImage(Self.hidden.fields)
+            change.readers = [RecordChange.everybody]
+            try await scenario.append(change)
+            try await engine.fence("f", of: 1)
+            #expect(stranger.state.withLock { $0.changes["changes"]?.count } == 1)
+        }
+    }
+
+    @Test(
+        "a user who asks for the same later is shown what only they may read",
+        arguments: [false, true])
+    func showsWhoMayRead(isThereBefore: Bool) async throws {
+        let scenario = try await LiveScenario()
+        if isThereBefore { try await scenario.modify([Self.hidden]) }
+        let stranger = ModelClient.of(1)
+        let reader = ModelClient.of(2, "bob")
+        let queries = ["all": Self.dear(.result)]
+        try await scenario.withEngine { engine in
+            try await stranger.come(queries, to: engine)
+            if !isThereBefore { try await scenario.modify([Self.hidden]) }
+            try await engine.fence("f", of: 1)
+            try await reader.come(queries, to: engine)
+            #expect(stranger.state.withLock { $0.shown["all"] ?? [:] }.isEmpty)
+            #expect(reader.state.withLock { $0.shown["all"]?.keys.sorted() } == ["hidden"])
+        }
+    }
+}
