@@ -46,6 +46,20 @@ import Testing
         #expect(cost.candidatesPerChange > 0.5)
     }
 
+    /// The cost is shown to whoever saves a condition, also on records that they may not read.
+    @Test func `the cost of a condition does not tell whether few records have a value`() throws {
+        index.insert(try subscription(0, "pin == 'none'"))
+        for number in 0..<250 {
+            let pin = number % 20 == 0 ? "often" : number == 7 ? "4711" : "p\(number)"
+            _ = index.matches(for: try change(["pin": .string(pin)]))
+        }
+        let often = index.cost(of: try subscription(900, "pin == 'often'"))
+        let once = index.cost(of: try subscription(900, "pin == '4711'"))
+        let never = index.cost(of: try subscription(900, "pin == '4712'"))
+        #expect(once == never)
+        #expect(often.candidatesPerChange > once.candidatesPerChange)
+    }
+
     @Test func `an error never fires, even under NOT, and is counted`() throws {
         index.insert(try subscription(1, "artist == 'x' AND NOT (price > 10)"))
         index.insert(try subscription(2, "artist == 'x' AND NOT (price == 10)"))

@@ -95,7 +95,7 @@ extension IndexCore {
         }
         guard planner.selectivity.knows(plan: plan) else { return }
         for hash in hashes {
-            guard let share = planner.selectivity.observed(hash, plan: plan),
+            guard let share = planner.selectivity.expected(hash, plan: plan),
                 share >= Self.hotShare
             else { continue }
             look(at: hash)

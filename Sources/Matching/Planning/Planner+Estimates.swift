@@ -131,7 +131,7 @@ extension Planner {
     /// If `isWeighed` is true, the estimate is higher for keys with many postings, which is the
     /// only evidence before changes arrive.
     func expected(_ key: PlannedKey, isWeighed: Bool) -> Double {
-        if let observed = selectivity.observed(key.hash, plan: plan) { return observed }
+        if let expected = selectivity.expected(key.hash, plan: plan) { return expected }
         let guess = guess(key)
         guard isWeighed else { return guess }
         let slot = store.slot(

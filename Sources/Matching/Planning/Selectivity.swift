@@ -60,6 +60,23 @@ struct Selectivity: ~Copyable {
         return min(hits / Double(planSamples[plan]), 1)
     }
 
+    /// Returns the share of a plan's changes that a condition with a key expects to hit it; `nil`
+    /// without enough samples.
+    ///
+    /// Users are shown what their conditions cost. Keys of few hits are all alike, because
+    /// otherwise the cost would tell whether a single record has a value, also one that the user
+    /// may not read.
+    func expected(_ hash: UInt32, plan: Int) -> Double? {
+        guard knows(plan: plan) else { return nil }
+        let (first, second) = Self.places(hash)
+        let hits = min(counters[first], counters[second])
+        let shown = hits < Self.few ? 1 : Double(hits)
+        return min((shown + 0.25) / Double(planSamples[plan]), 1)
+    }
+
+    /// The number of hits below which a key counts as hit once.
+    private static let few: UInt16 = 8
+
     /// The state of the counters for a key at one moment.
     struct Sight {
         var hits: UInt16
