@@ -125,6 +125,7 @@ extension SourceMapping {
                 .flatMap(DeviceID.init(rawValue:)),
             userID: (first(places.originUser) ?? reported.userID).flatMap(UserID.init(rawValue:)))
         change.readers = try readerNames(reported, places.readers, item, after, before)
+        change.lacksReaders = change.readers == nil && lacks(places.readers, in: change.judgedImage)
         change.occurredAt = reported.occurredAt
         if let occurredAt = places.occurredAt {
             change.occurredAt = try moment(at: occurredAt, item, after, before)
@@ -168,6 +169,14 @@ extension SourceMapping {
             path: readers.path(in: image.path),
             reason: "the row lacks this column, which the mapping names for its readers; if the "
                 + "table has no readers, set \"readers\": null for it in the mapping's \"tables\"")
+    }
+
+    /// Returns whether the row may have readers in a part of it that was not sent.
+    private func lacks(_ readers: ValuePlace?, in row: RecordImage?) -> Bool {
+        switch readers {
+        case .column, .pointer: row?.completeness != .full
+        case .constant, .header, nil: false
+        }
     }
 
     private func readerNames(

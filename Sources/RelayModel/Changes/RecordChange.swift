@@ -151,6 +151,12 @@ public struct RecordChange: Sendable, Hashable {
     /// store this property.
     package var movedFrom: RecordAddress?
 
+    /// Whether the source has readers for its records, but did not send them with this change.
+    ///
+    /// Then they are those of the kept record, and nobody's where none is kept. The log does not
+    /// store this property.
+    package var lacksReaders = false
+
     /// Whether this change also forgets all records of its type.
     public var forgetsType: Bool { operation == .delete && isSnapshot && isUnkept }
 

@@ -224,7 +224,11 @@ extension RecordChange {
     /// `earlier` are the users who may read the kept version; `nil` means everybody. A deletion
     /// shows the record as it was, so it goes only to users who are named and could read it before.
     mutating func inheritReaders(of shadow: ShadowRecord?, whoReadBefore earlier: [String]?) {
-        guard let shadow, !shadow.isDeleted else { return }
+        guard let shadow, !shadow.isDeleted else {
+            if lacksReaders { readers = [] }
+            return
+        }
+        lacksReaders = false
         guard let named = readers else { return readers = shadow.readers }
         guard let earlier, !RecordChange.isSame(named, as: earlier) else { return }
         switch operation {
@@ -238,6 +242,7 @@ extension RecordChange {
     /// database's log omits large values that did not change.
     mutating func takeOver(_ former: KeptState) {
         if readers == nil { readers = former.readers }
+        lacksReaders = false
         if let image = former.image, let after { self.after = image.completed(by: after) }
     }
 

@@ -221,8 +221,10 @@ package struct OpenCommit {
             // A user who renamed a record has not created it.
             let isMade = change.operation == .create && change.movedFrom == nil
             let creator = creator ?? (isMade ? change.origin.userID : nil)
-            change.readers = try readGrant(of: change.recordType, in: container)
-                .readers(createdBy: creator)
+            change.readers =
+                change.lacksReaders
+                ? []
+                : try readGrant(of: change.recordType, in: container).readers(createdBy: creator)
             if change.readers != nil { text = nil }
         }
         return try append(
