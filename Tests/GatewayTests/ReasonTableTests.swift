@@ -74,7 +74,9 @@ import Testing
         (401, GatewayReaction.deadLetter), (404, .deadLetter), (302, .deadLetter),
         (204, .deadLetter), (408, .retry(after: nil, scope: .gateway)),
         (429, .retry(after: nil, scope: .gateway)), (502, .retry(after: nil, scope: .gateway)),
-        (599, .retry(after: nil, scope: .gateway)),
+        (599, .retry(after: nil, scope: .gateway)), (421, .retryOnFreshConnection),
+        (425, .retryOnFreshConnection), (600, .retry(after: nil, scope: .gateway)),
+        (0, .retry(after: nil, scope: .gateway)),
     ])
     func `an answer that is not in the table is judged by its class`(
         status: Int, reaction: GatewayReaction

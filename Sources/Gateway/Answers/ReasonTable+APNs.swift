@@ -95,17 +95,23 @@ extension ReasonTable {
 
     /// Classifies answers of proxies and of future versions of the gateway by their status.
     ///
-    /// A status of 408 or 429 asks for a later attempt, whoever sends it.
+    /// A status of 408 or 429 asks for a later attempt, whoever sends it. After 421 and 425 nothing
+    /// was processed, and the request may go over another connection (RFC 9110 §15.5.20, RFC 8470
+    /// §5.2). What is no status of HTTP counts as a fault of the server (RFC 9110 §15).
     private static let apnsFallback: @Sendable (Int) -> ReasonRow = { status in
         switch status {
-        case 408, 429, 500...599:
+        case 421, 425:
             ReasonRow(
-                status, "", "an unknown answer that usually means a temporary failure",
-                .retry(after: nil, scope: .gateway), .keep, .alarm)
-        default:
+                status, "", "an unknown answer that asks for another connection",
+                .retryOnFreshConnection, .retire, .alarm)
+        case 200..<408, 409..<429, 430..<500:
             ReasonRow(
                 status, "", "an unknown answer that usually means a permanent failure",
                 .deadLetter, .keep, .alarm)
+        default:
+            ReasonRow(
+                status, "", "an unknown answer that usually means a temporary failure",
+                .retry(after: nil, scope: .gateway), .keep, .alarm)
         }
     }
 }
