@@ -79,6 +79,58 @@ import Testing
         await again.close()
     }
 
+    @Test func `a log that lost its name is folded into the file, and the store stops`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        let store = try await home.openReady()
+        unlink(home.path + "-wal")
+        var taken = 0
+        do {
+            while taken < 100 {
+                try await Self.append("a\(taken)", to: store)
+                taken += 1
+            }
+        } catch let error as StorageError {
+            #expect("\(error)".contains("the write-ahead log was moved, removed or exchanged"))
+        }
+        #expect(taken < 40)
+        #expect(await store.close() != nil)
+        let again = try home.open()
+        #expect(try await again.head() == LogPosition(UInt64(taken)))
+        await again.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `a witness that was removed or exchanged is put back`(isExchanged: Bool) async throws {
+        let home = try TemporaryStore()
+        let witness = home.path + StoreWitness.ending
+        let store = try await home.openReady()
+        if isExchanged {
+            let other = try TemporaryStore()
+            await (try await other.openReady()).close()
+            #expect(rename(other.path + StoreWitness.ending, witness) == 0)
+        } else {
+            unlink(witness)
+        }
+        for number in 0..<40 { try await Self.append("a\(number)", to: store) }
+        // What a crash would leave is known already.
+        let known = try #require(try StoreWitness.record(of: home.path))
+        #expect(known.head > LogPosition(0))
+        unlink(witness)
+        // An orderly end puts it back, however little was written since.
+        #expect(await store.close() == nil)
+        let again = try home.open()
+        #expect(try await again.head() == LogPosition(40))
+        await again.close()
+    }
+
+    private static func append(_ name: String, to store: RelayStore) async throws {
+        _ = try await store.append(
+            [Sample.unkeyed(name)], container: Sample.container, source: Sample.source,
+            at: Sample.moment(0))
+    }
+
     @Test func `another process cannot open the file by a new name`() async throws {
         let home = try TemporaryStore()
         let store = try home.open()

@@ -14,6 +14,8 @@ struct LogTrimmer: ~Copyable {
 
     private let pool: EmbeddedPool
     private let path: String
+    /// The log as it was at the start; no connection makes another while one is open.
+    private let log: FileIdentity?
     private let bound: Int
     private let pages: (alone: Int, besideOthers: Int)
     private let watch: OpaquePointer?
@@ -26,6 +28,7 @@ struct LogTrimmer: ~Copyable {
         self.pool = pool
         self.spool = spool
         path = pool.path + "-wal"
+        log = FileIdentity(path: path)
         bound = settings.walBytes
         pages = (
             settings.checkpointPages,
@@ -47,8 +50,8 @@ struct LogTrimmer: ~Copyable {
     /// The writer is blocked meanwhile, so a checkpoint copies less at a time while several
     /// containers write.
     ///
-    /// - Returns: Whether it made a checkpoint.
-    /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now.
+    /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now, and
+    ///   ``StorageError/closed(_:)`` if the log has lost its name and is folded into the file.
     mutating func afterCommit(isContended: Bool) throws -> Bool {
         let most = isContended ? pages.besideOthers : pages.alone
         let isDue = isCheckpointDue(after: most)
@@ -56,6 +59,13 @@ struct LogTrimmer: ~Copyable {
         commits += 1
         guard commits >= Self.commitsBetweenLooks else { return isDue }
         commits = 0
+        guard isLogInPlace else {
+            // After a crash nobody would find it. A new one is made only at the next start.
+            guard try startAnew(bound) else { return }
+            throw StorageError.closed(
+                "the write-ahead log was moved, removed or exchanged; all that was in it is in the "
+                    + "file now, so the next start lacks nothing")
+        }
         let size = Self.size(of: path)
         guard size > bound else { return isDue }
         try startAnew(size)
@@ -78,8 +88,10 @@ struct LogTrimmer: ~Copyable {
     ///
     /// It waits for the readers that use the log: up to 100 ms, or up to a second once the log is
     /// four times too large. While such readers remain, the attempts become rarer.
-    private mutating func startAnew(_ size: Int) throws {
-        guard pace.isDue(at: .now) else { return }
+    ///
+    /// - Returns: Whether the file holds everything that was in the log.
+    private mutating func startAnew(_ size: Int) throws -> Bool {
+        guard pace.isDue(at: .now) else { return false }
         CrashPoint.checkpoint.reach()
         let patience = pool.write { db in
             let patience = try? Int.fetchOne(db.database, sql: "PRAGMA busy_timeout")
@@ -91,7 +103,9 @@ struct LogTrimmer: ~Copyable {
                 try? $0.execute(sql: "PRAGMA busy_timeout = \(patience)")
             }
         }
-        pace.ended(at: .now, isDone: try checkpoint(.truncate))
+        let isDone = try checkpoint(.truncate)
+        pace.ended(at: .now, isDone: isDone)
+        return isDone
     }
 
     /// Runs a checkpoint; returns `false` if a passing obstacle prevented it.

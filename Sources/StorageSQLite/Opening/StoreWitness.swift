@@ -40,9 +40,14 @@ final class StoreWitness: Sendable {
     /// A log whose salt is further from the recorded one belongs to another file.
     private static let restarts: UInt32 = 4096
 
-    private let descriptor: Int32
+    /// The open file, and the number of its newest record.
+    private struct Held {
+        var descriptor: Int32
+        var sequence: UInt64
+    }
+
     private let path: String
-    private let sequence: Mutex<UInt64>
+    private let held: Mutex<Held>
     /// The descriptor of the write-ahead log, once there is one.
     private let log = Mutex<Int32?>(nil)
 
@@ -50,21 +55,21 @@ final class StoreWitness: Sendable {
     init(of path: String) throws(StorageError) {
         let name = path + Self.ending
         self.path = path
-        descriptor = Glibc.open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
+        let opened = Glibc.open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard opened >= 0 else {
             throw .failed(name, "it cannot be opened", errno)
         }
         do throws(StorageError) {
-            let newest = try Self.slots(in: descriptor, of: name).map(\.sequence).max()
-            sequence = Mutex(newest ?? 0)
+            let newest = try Self.slots(in: opened, of: name).map(\.sequence).max()
+            held = Mutex(Held(descriptor: opened, sequence: newest ?? 0))
         } catch {
-            close(descriptor)
+            close(opened)
             throw error
         }
     }
 
     deinit {
-        close(descriptor)
+        close(held.withLock { $0.descriptor })
         if let log = log.withLock({ $0 }) { close(log) }
     }
 
@@ -85,13 +90,13 @@ final class StoreWitness: Sendable {
     ///
     /// - Throws: ``WitnessFailure`` with `errno` if it cannot be written.
     func note(_ record: WitnessRecord) throws(WitnessFailure) {
-        let number = sequence.withLock { sequence in
-            sequence += 1
-            return sequence
+        let file = held.withLock { held in
+            held.sequence += 1
+            return held
         }
-        let bytes = Self.encode(record, number)
-        let place = Int(number % 2) * Self.slotDistance
-        let count = pwrite(descriptor, bytes, bytes.count, off_t(place))
+        let bytes = Self.encode(record, file.sequence)
+        let place = Int(file.sequence % 2) * Self.slotDistance
+        let count = pwrite(file.descriptor, bytes, bytes.count, off_t(place))
         guard count == bytes.count else { throw WitnessFailure(code: count < 0 ? errno : ENOSPC) }
     }
 
@@ -116,7 +121,38 @@ final class StoreWitness: Sendable {
 
     /// Syncs the records to the disk.
     func sync() throws(WitnessFailure) {
-        guard fdatasync(descriptor) == 0 else { throw WitnessFailure(code: errno) }
+        guard fdatasync(held.withLock { $0.descriptor }) == 0 else {
+            throw WitnessFailure(code: errno)
+        }
+    }
+
+    /// Puts the witness back if its name leads to another file or to none.
+    ///
+    /// Without it the next start would refuse the store, although this process knows all about it.
+    ///
+    /// - Throws: ``WitnessFailure`` with `errno` if it cannot be written.
+    func putBack(_ record: @autoclosure () -> WitnessRecord) throws(WitnessFailure) {
+        guard !isInPlace else { return }
+        let name = path + Self.ending
+        let new = name + ".new"
+        let made = Glibc.open(new, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard made >= 0 else { throw WitnessFailure(code: errno) }
+        let former = held.withLock { held in
+            defer { held.descriptor = made }
+            return held.descriptor
+        }
+        close(former)
+        try note(record())
+        try sync()
+        guard rename(new, name) == 0 else { throw WitnessFailure(code: errno) }
+    }
+
+    private var isInPlace: Bool {
+        var found = stat()
+        guard fstat(held.withLock { $0.descriptor }, &found) == 0,
+            let named = FileIdentity(path: path + Self.ending)
+        else { return false }
+        return named.isSame(as: FileIdentity(found))
     }
 
     /// Returns what the witness of the store at `path` knows; `nil` if there is none or it was

@@ -5,7 +5,8 @@ import Synchronization
 
 /// Counts the acknowledged commits, for the file and in the witness.
 ///
-/// The writer's thread uses it. It also checks now and then that the file is still in its place.
+/// The writer's thread uses it. It also checks now and then that the file is still in its place,
+/// and puts the witness back into its own.
 final class CommitLedger: Sendable {
     private static let commitsBetweenLooks: UInt64 = 32
     /// How far the witness may lag behind after a power cut, while there are commits.
@@ -42,8 +43,11 @@ final class CommitLedger: Sendable {
         counted.store(commits, ordering: .relaxed)
         try write(head: head, salt: witness.salt())
         let count = noted.wrappingAdd(1, ordering: .relaxed).newValue
-        guard !count.isMultiple(of: Self.commitsBetweenLooks) || lock.isInPlace else {
-            throw StorageError.closed("the file was moved, removed, exchanged or linked")
+        if count.isMultiple(of: Self.commitsBetweenLooks) {
+            guard lock.isInPlace else {
+                throw StorageError.closed("the file was moved, removed, exchanged or linked")
+            }
+            try putBackWitness(head: head, salt: witness.salt())
         }
         let isDue = syncedAt.withLock { syncedAt in
             let now = ContinuousClock.now
@@ -58,7 +62,9 @@ final class CommitLedger: Sendable {
     ///
     /// Then everything is in the file, unless a reader kept the log.
     func noteEnd(head: LogPosition, isLogKept: Bool) throws {
-        try write(head: head, salt: isLogKept ? witness.salt() : 0)
+        let salt = isLogKept ? witness.salt() : 0
+        try putBackWitness(head: head, salt: salt)
+        try write(head: head, salt: salt)
         try sync()
     }
 
@@ -76,6 +82,12 @@ final class CommitLedger: Sendable {
         WitnessRecord(
             identity: identity, commits: counted.load(ordering: .relaxed), head: head, salt: salt,
             isSealed: isSealed)
+    }
+
+    private func putBackWitness(head: LogPosition, salt: UInt32) throws {
+        try Self.leavingBehind { () throws(WitnessFailure) in
+            try witness.putBack(record(head: head, salt: salt))
+        }
     }
 
     private func write(head: LogPosition, salt: UInt32) throws {
