@@ -27,16 +27,22 @@ final class EmbeddedConnection: SQLConnection {
 
     /// Opens the file at `path`, which is created if it does not exist, unless `isReadOnly` is set.
     ///
+    /// With `isAlone` it reads the file without its write-ahead log and without locks.
+    ///
     /// A statement that is blocked by another connection is retried for `patience`.
     ///
     /// - Throws: ``EmbeddedError``. A file that is not a SQLite file is found only when it is read.
-    init(path: String, isReadOnly: Bool = false, patience: Duration) throws {
+    init(
+        path: String, isReadOnly: Bool = false, isAlone: Bool = false, patience: Duration
+    ) throws {
         // A connection has only one user at a time, so it needs no mutex of its own.
         let flags =
             SQLITE_OPEN_NOMUTEX
             | (isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+            | (isAlone ? SQLITE_OPEN_URI : 0)
+        let name = isAlone ? Self.immutable(path) : path
         var opened: OpaquePointer?
-        let code = sqlite3_open_v2(path, &opened, flags, nil)
+        let code = sqlite3_open_v2(name, &opened, flags, nil)
         guard code == SQLITE_OK, let opened else {
             defer { sqlite3_close_v2(opened) }
             let told = opened.map { String(cString: sqlite3_errmsg($0)) }
@@ -55,6 +61,15 @@ final class EmbeddedConnection: SQLConnection {
     }
 
     deinit { close() }
+
+    /// Returns the URI by which SQLite takes a file as one that nobody changes.
+    private static func immutable(_ path: String) -> String {
+        let name = path.utf8.map { byte in
+            let hex = String(byte, radix: 16)
+            return byte == UInt8(ascii: "/") ? "/" : "%" + (hex.utf8.count == 1 ? "0" + hex : hex)
+        }
+        return "file:" + name.joined() + "?immutable=1"
+    }
 
     /// Closes the connection.
     ///

@@ -72,7 +72,7 @@ struct StoreConnections {
         _ = try StoreSchema.version(db, path: path)
         if !admitsMoved, try Self.isMoved(db) { throw movedRefusal() }
         // Up to here nothing was written, and no log of another file was folded into this one.
-        if let problem = try StoreWitness.problem(of: db, known, path: path) { throw problem }
+        if let problem = try problem(of: db, known) { throw problem }
         try checkPages(db)
         try db.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
         try makeDurable(db)
@@ -192,12 +192,15 @@ struct StoreConnections {
     }
 
     /// Opens one connection with the settings that every connection has.
-    func openConnection(isReadOnly: Bool = false) throws -> EmbeddedConnection {
+    func openConnection(
+        isReadOnly: Bool = false, isAlone: Bool = false
+    ) throws -> EmbeddedConnection {
         guard Self.isGuarded else {
             throw StorageError.unsafeSetting(name: "vfs", wanted: "belfry", found: "unix")
         }
         let db = try EmbeddedConnection(
-            path: path, isReadOnly: isReadOnly, patience: settings.busyTimeout)
+            path: path, isReadOnly: isReadOnly, isAlone: isAlone,
+            patience: settings.busyTimeout)
         do {
             try harden(db)
             return db

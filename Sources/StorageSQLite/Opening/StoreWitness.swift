@@ -19,6 +19,8 @@ struct WitnessRecord: Sendable, Hashable {
     var salt: UInt32
     /// Whether the pages of the file have checksums.
     var isSealed: Bool
+    /// How many commits the file holds at least, without its write-ahead log, if that is known.
+    var base: Int64?
 }
 
 /// The file `<file>-witness`, which says which store it belongs to and how far its changes were
@@ -40,10 +42,27 @@ final class StoreWitness: Sendable {
     /// A log whose salt is further from the recorded one belongs to another file.
     private static let restarts: UInt32 = 4096
 
-    /// The open file, and the number of its newest record.
+    /// The open file, the number of its newest record, and that record.
     private struct Held {
         var descriptor: Int32
         var sequence: UInt64
+        var newest: WitnessRecord?
+        /// Whether this process wrote the newest record.
+        var isOwn = false
+
+        /// Returns `record` with what is known about the file alone.
+        ///
+        /// The writer begins a new log only when all of the earlier one is in the file. So the
+        /// first commit in another log than the one before shows that the file holds the latter.
+        func completed(_ record: WitnessRecord) -> WitnessRecord {
+            guard let newest, newest.identity == record.identity, record.base == nil else {
+                return record
+            }
+            var record = record
+            let isInNewLog = isOwn && record.salt != 0 && record.salt != newest.salt
+            record.base = isInNewLog ? newest.commits : newest.base
+            return record
+        }
     }
 
     private let path: String
@@ -60,8 +79,11 @@ final class StoreWitness: Sendable {
             throw .failed(name, "it cannot be opened", errno)
         }
         do throws(StorageError) {
-            let newest = try Self.slots(in: opened, of: name).map(\.sequence).max()
-            held = Mutex(Held(descriptor: opened, sequence: newest ?? 0))
+            let newest = try Self.slots(in: opened, of: name)
+                .max { $0.sequence < $1.sequence }
+            held = Mutex(
+                Held(
+                    descriptor: opened, sequence: newest?.sequence ?? 0, newest: newest?.record))
         } catch {
             close(opened)
             throw error
@@ -90,11 +112,13 @@ final class StoreWitness: Sendable {
     ///
     /// - Throws: ``WitnessFailure`` with `errno` if it cannot be written.
     func note(_ record: WitnessRecord) throws(WitnessFailure) {
-        let file = held.withLock { held in
+        let (file, known) = held.withLock { held in
+            let known = held.completed(record)
             held.sequence += 1
-            return held
+            (held.newest, held.isOwn) = (known, true)
+            return (held, known)
         }
-        let bytes = Self.encode(record, file.sequence)
+        let bytes = Self.encode(known, file.sequence)
         let place = Int(file.sequence % 2) * Self.slotDistance
         let count = pwrite(file.descriptor, bytes, bytes.count, off_t(place))
         guard count == bytes.count else { throw WitnessFailure(code: count < 0 ? errno : ENOSPC) }
@@ -211,7 +235,8 @@ final class StoreWitness: Sendable {
         var bytes = magic
         let words: [UInt64] = [
             sequence, record.identity.high, record.identity.low, UInt64(record.commits),
-            record.head.rawValue, UInt64(record.salt), record.isSealed ? 1 : 0, 0,
+            record.head.rawValue, UInt64(record.salt), record.isSealed ? 1 : 0,
+            record.base.map { UInt64($0) + 1 } ?? 0,
         ]
         for word in words { bytes += bigEndian(word) }
         return bytes + bigEndian(belfry_page_checksum(bytes, Int32(bytes.count), 0))
@@ -228,7 +253,8 @@ final class StoreWitness: Sendable {
         let record = WitnessRecord(
             identity: UUIDBytes(high: words[1], low: words[2]),
             commits: Int64(clamping: words[3]), head: LogPosition(words[4]),
-            salt: UInt32(truncatingIfNeeded: words[5]), isSealed: words[6] == 1)
+            salt: UInt32(truncatingIfNeeded: words[5]), isSealed: words[6] == 1,
+            base: words[7] == 0 ? nil : Int64(clamping: words[7] - 1))
         return (record, words[0])
     }
 

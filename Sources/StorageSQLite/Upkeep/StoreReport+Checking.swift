@@ -8,14 +8,14 @@ extension StoreReport {
             // The witness is read before the file, because a relay may be writing meanwhile.
             let path = try StorePlace.resolve(path)
             let known = try StoreWitness.record(of: path)
-            return try StoreConnections(path: path, settings: StoreSettings())
-                .inspect { db in
-                    var report = try StoreReport(of: db, path: path)
-                    if let problem = try StoreWitness.problem(of: db, known, path: path) {
-                        report.problems.append("\(problem)")
-                    }
-                    return report
+            let connections = StoreConnections(path: path, settings: StoreSettings())
+            return try connections.inspect { db in
+                var report = try StoreReport(of: db, path: path)
+                if let problem = try connections.problem(of: db, known) {
+                    report.problems.append("\(problem)")
                 }
+                return report
+            }
         } catch {
             throw StorageError.opening(path, failed: error)
         }

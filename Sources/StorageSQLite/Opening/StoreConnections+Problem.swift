@@ -1,0 +1,43 @@
+import FoundationEssentials
+import RelayModel
+import Storage
+import StorageSQL
+
+extension StoreConnections {
+    /// Returns what is wrong with the file behind `db` by what its witness has `known`; `nil` if
+    /// nothing is.
+    func problem(of db: EmbeddedConnection, _ known: WitnessRecord?) throws -> StorageError? {
+        try StoreWitness.problem(of: db, known, path: path) ?? problemBelowTheLog(known)
+    }
+
+    /// Refuses a file that does not belong under the write-ahead log beside it.
+    ///
+    /// The log has the pages with the identity and the number of commits too, so what is read
+    /// through it says nothing about the file. What was in the file before the log was begun would
+    /// be missing unnoticed.
+    private func problemBelowTheLog(_ known: WitnessRecord?) -> StorageError? {
+        guard let known, let base = known.base, LogTrimmer.size(of: path + "-wal") > 0,
+            let file = fileAlone(), file.identity != known.identity || file.commits < base
+        else { return nil }
+        return .lost(
+            path: path,
+            reason: "the write-ahead log beside it, \(path)-wal, was begun after \(base) commits, "
+                + "and the file is an older copy or another store's, with \(file.commits): put "
+                + "back the original; or make a store from a backup with belfry restore, which "
+                + "moves the remaining files aside")
+    }
+
+    /// Returns the identity and the number of commits that the file has without its log; `nil` if
+    /// they cannot be read.
+    ///
+    /// A crash during a checkpoint may leave pages of different commits, which only the log
+    /// completes.
+    private func fileAlone() -> (identity: UUIDBytes, commits: Int64)? {
+        guard let db = try? openConnection(isReadOnly: true, isAlone: true) else { return nil }
+        defer { db.close() }
+        let row = try? Row.fetchOne(
+            db.database, sql: "SELECT store.identity, commits FROM store, shardHead")
+        guard let row, let identity = UUIDBytes(bytes: row[0] as Data) else { return nil }
+        return (identity, row[1])
+    }
+}
