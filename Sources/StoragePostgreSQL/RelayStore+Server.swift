@@ -33,6 +33,7 @@ extension RelayStore {
             _ = try schema.apply(
                 connection, makesSchema: settings.creation == .whenMissing)
             try schema.refuseUngranted(connection)
+            try schema.refuseAltered(connection)
             // Also before the claim, so that a standby relay does not take the store from the move.
             try MoveMark.refuse(place, owner: nil, connection)
             let epoch = try claim(claimant, place, connection, settings)
@@ -93,6 +94,7 @@ extension RelayStore {
                     reason: "its schema has version \(version), and this Belfry can check only "
                         + "version \(schema.version): run belfry migrate, or that version")
             }
+            let finding = try AlteredTables.finding(in: place.schema, plain)
             // Reading everything may take any time.
             try plain.query(
                 "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
@@ -100,7 +102,8 @@ extension RelayStore {
             try connection.begin(" ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             defer { connection.rollBack() }
             return try StoreReport(
-                rowsOf: Database(connection), schemaVersion: version, problems: [])
+                rowsOf: Database(connection), schemaVersion: version,
+                problems: finding.map { [$0] } ?? [])
         } catch let error as PostgresError {
             throw error.opening(place)
         }

@@ -188,6 +188,50 @@ struct SchemaTests {
         await store.close()
     }
 
+    /// The change of an administrator, what the relay then says, and the change that undoes it.
+    @Test(arguments: [
+        (
+            "ALTER TABLE retry DISABLE TRIGGER ALL", "triggers of the table retry are disabled",
+            "ALTER TABLE retry ENABLE TRIGGER ALL"
+        ),
+        (
+            "ALTER TABLE receiptBlock SET UNLOGGED", "the table receiptblock is unlogged",
+            "ALTER TABLE receiptBlock SET LOGGED"
+        ),
+        (
+            "ALTER TABLE device ENABLE ROW LEVEL SECURITY",
+            "row-level security hides rows of the table device",
+            "ALTER TABLE device DISABLE ROW LEVEL SECURITY"
+        ),
+    ])
+    func `tables that no longer keep what they must are refused`(
+        change: String, told: String, undoing: String
+    ) throws {
+        let place = try TestPlace()
+        _ = try RelayStore.migrate(try place.place())
+        let other = try place.place(role: try Self.user(of: place))
+        try place.server.sql("SET search_path = \(place.schema); \(change)")
+        let refusal = #expect(throws: StorageError.self) {
+            _ = try RelayStore.open(other, as: .forTests(), settings: .forTests)
+        }
+        #expect("\(try #require(refusal))".contains(told))
+        #expect(try RelayStore.check(other).problems.contains { $0.contains(told) })
+        try place.server.sql("SET search_path = \(place.schema); \(undoing)")
+        #expect(try RelayStore.check(other).problems == [])
+    }
+
+    @Test func `a role whose sessions are those of a replica is refused`() throws {
+        let place = try TestPlace()
+        _ = try RelayStore.migrate(try place.place())
+        let role = try Self.user(of: place)
+        try place.server.sql("ALTER ROLE \(role) SET session_replication_role = replica")
+        let refusal = #expect(throws: StorageError.self) {
+            _ = try RelayStore.open(
+                try place.place(role: role), as: .forTests(), settings: .forTests)
+        }
+        #expect("\(try #require(refusal))".contains("session_replication_role is replica"))
+    }
+
     /// Without the privilege to use the schema, tables would be made among the temporary ones.
     @Test(arguments: ["", "USAGE", "CREATE"])
     func `a role that may not make tables in an empty schema is told so`(granted: String) throws {

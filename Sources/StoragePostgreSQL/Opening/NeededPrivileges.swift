@@ -15,7 +15,8 @@ enum NeededPrivileges {
         ("store", ["SELECT", "UPDATE"]), ("storemove", ["SELECT"]),
     ]
 
-    private static let names = array(MovedTables.order + others.map(\.name))
+    /// All tables, views and sequences, as an array in SQL.
+    static let names = array(MovedTables.order + others.map(\.name))
 
     /// Pairs of a privilege and the tables on which it is needed, as rows in SQL.
     private static let rows = ["SELECT", "INSERT", "UPDATE", "DELETE"].map { privilege in

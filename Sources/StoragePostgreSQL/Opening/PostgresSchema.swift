@@ -69,6 +69,15 @@ struct PostgresSchema {
         }
     }
 
+    /// Refuses tables for which an administrator has switched off what the store relies on.
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)``.
+    func refuseAltered(_ connection: PostgresConnection) throws {
+        if let finding = try AlteredTables.finding(in: place.schema, connection) {
+            throw StorageError.inaccessible(path: "\(place)", reason: finding)
+        }
+    }
+
     /// How long another process's migrations are waited for.
     ///
     /// It is longer than the server's limit for a lock, so that the server's own error comes first.
