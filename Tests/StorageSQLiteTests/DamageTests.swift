@@ -269,6 +269,9 @@ import Testing
             try FileManager.default.copyItem(atPath: source.path, toPath: mixed.path)
             // Pages of the other store may be so wrong that the check cannot read them.
             #expect((try? RelayStore.check(path: mixed.path))?.problems != [])
+            #expect(throws: StorageError.self) {
+                try RelayStore.restore(from: mixed.path, to: mixed.path + ".new")
+            }
             let error = #expect(throws: StorageError.self) { try mixed.open() }
             guard source === older else { continue }
             #expect("\(try #require(error))".contains("is an older copy or another store's"))

@@ -10,12 +10,13 @@ extension StoreConnections {
         try StoreWitness.problem(of: db, known, path: path) ?? problemBelowTheLog(known)
     }
 
-    /// Refuses a file that does not belong under the write-ahead log beside it.
+    /// Returns why the file does not belong under the write-ahead log beside it; `nil` if it does,
+    /// or nothing is known about it.
     ///
     /// The log has the pages with the identity and the number of commits too, so what is read
     /// through it says nothing about the file. What was in the file before the log was begun would
     /// be missing unnoticed.
-    private func problemBelowTheLog(_ known: WitnessRecord?) -> StorageError? {
+    func problemBelowTheLog(_ known: WitnessRecord?) -> StorageError? {
         guard let known, let base = known.base, LogTrimmer.size(of: path + "-wal") > 0,
             let file = fileAlone(), file.identity != known.identity || file.commits < base
         else { return nil }

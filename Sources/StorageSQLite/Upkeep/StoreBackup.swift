@@ -64,6 +64,9 @@ struct StoreBackup {
 
     private func copy(to partial: String) throws {
         let connections = StoreConnections(path: path, settings: StoreSettings())
+        // A copy of what the file and another's log make together would seem sound.
+        let known = try? StoreWitness.record(of: path)
+        if let problem = connections.problemBelowTheLog(known) { throw problem }
         try connections.inspectOutsideTransaction { db in
             guard try StoreSchema.version(db, path: path) > 0 else {
                 throw StoreSchema.empty(path)
