@@ -281,6 +281,37 @@ import Testing
         await (try crashed.open()).close()
     }
 
+    @Test func `a complete older store beside a newer log is refused`() async throws {
+        let home = try await Self.filled(entries: 3)
+        let older = try Self.copy(home)
+        let between = try home.open()
+        try await Self.fill(between, entries: 1)
+        await between.close()
+        let store = try home.open()
+        try await Self.fill(store, entries: 1)
+        try FileManager.default.copyItem(
+            atPath: home.path + "-wal", toPath: older.path + "-wal")
+        await store.close()
+        #expect((try? RelayStore.check(path: older.path))?.problems != [])
+        let error = #expect(throws: StorageError.self) { try older.open() }
+        #expect("\(try #require(error))".contains("it belongs to a newer file"))
+        // Without the log, it is the store that it was.
+        try FileManager.default.removeItem(atPath: older.path + "-wal")
+        await (try older.open()).close()
+    }
+
+    @Test func `a power cut may bring back the log of an orderly end`() async throws {
+        let home = try TemporaryStore()
+        let store = try home.open()
+        try await Self.fill(store, entries: 3)
+        let running = try Self.copy(home)
+        await store.close()
+        let ended = try Self.copy(home)
+        try FileManager.default.copyItem(
+            atPath: running.path + "-wal", toPath: ended.path + "-wal")
+        await (try ended.open()).close()
+    }
+
     @Test func `a log that a reader keeps at a start does not make its file look old`()
         async throws
     {

@@ -21,6 +21,9 @@ struct WitnessRecord: Sendable, Hashable {
     var isSealed: Bool
     /// How many commits the file holds at least, without its write-ahead log, if that is known.
     var base: Int64?
+    /// Whether the store ended in order with everything in the file; a start notes that it goes on
+    /// before it commits anything.
+    var isEnded = false
 }
 
 /// The file `<file>-witness`, which says which store it belongs to and how far its changes were
@@ -127,7 +130,7 @@ final class StoreWitness: Sendable {
     /// Records that all of `known` is in the file, and that any log may follow.
     func noteFolding(after known: WitnessRecord) throws(StorageError) {
         var record = known
-        record.salt = 0
+        (record.salt, record.isEnded) = (0, false)
         try noteAtStart(record)
     }
 
@@ -235,7 +238,8 @@ final class StoreWitness: Sendable {
         var bytes = magic
         let words: [UInt64] = [
             sequence, record.identity.high, record.identity.low, UInt64(record.commits),
-            record.head.rawValue, UInt64(record.salt), record.isSealed ? 1 : 0,
+            record.head.rawValue, UInt64(record.salt),
+            (record.isSealed ? 1 : 0) + (record.isEnded ? 2 : 0),
             record.base.map { UInt64($0) + 1 } ?? 0,
         ]
         for word in words { bytes += bigEndian(word) }
@@ -253,8 +257,9 @@ final class StoreWitness: Sendable {
         let record = WitnessRecord(
             identity: UUIDBytes(high: words[1], low: words[2]),
             commits: Int64(clamping: words[3]), head: LogPosition(words[4]),
-            salt: UInt32(truncatingIfNeeded: words[5]), isSealed: words[6] == 1,
-            base: words[7] == 0 ? nil : Int64(clamping: words[7] - 1))
+            salt: UInt32(truncatingIfNeeded: words[5]), isSealed: words[6] & 1 == 1,
+            base: words[7] == 0 ? nil : Int64(clamping: words[7] - 1),
+            isEnded: words[6] & 2 == 2)
         return (record, words[0])
     }
 
@@ -331,6 +336,14 @@ extension StoreWitness {
                     + "at \(head), but went up to \(known.head); the file or its write-ahead log "
                     + "was truncated or exchanged: bring back what is missing, or make a store "
                     + "from what is left with belfry restore")
+        }
+        guard !known.isEnded || commits == known.commits else {
+            return .lost(
+                path: path,
+                reason: "it ended in order after \(known.commits) commits, with everything in the "
+                    + "file, but the write-ahead log beside it, \(path)-wal, goes on to "
+                    + "\(commits): it belongs to a newer file; put that back with its witness, or "
+                    + "move the log away to go on with this one")
         }
         guard !known.isSealed || belfry_sqlite_is_sealed(db.pointer) == 1 else {
             return .damaged(

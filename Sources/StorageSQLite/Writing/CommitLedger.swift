@@ -64,7 +64,7 @@ final class CommitLedger: Sendable {
     func noteEnd(head: LogPosition, isLogKept: Bool) throws {
         let salt = isLogKept ? witness.salt() : 0
         try putBackWitness(head: head, salt: salt)
-        try write(head: head, salt: salt)
+        try write(head: head, salt: salt, isEnded: !isLogKept)
         try sync()
     }
 
@@ -90,10 +90,10 @@ final class CommitLedger: Sendable {
         }
     }
 
-    private func write(head: LogPosition, salt: UInt32) throws {
-        try Self.leavingBehind { () throws(WitnessFailure) in
-            try witness.note(record(head: head, salt: salt))
-        }
+    private func write(head: LogPosition, salt: UInt32, isEnded: Bool = false) throws {
+        var known = record(head: head, salt: salt)
+        known.isEnded = isEnded
+        try Self.leavingBehind { [known] () throws(WitnessFailure) in try witness.note(known) }
     }
 
     private func sync() throws {
