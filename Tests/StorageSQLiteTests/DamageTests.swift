@@ -293,6 +293,9 @@ import Testing
             atPath: home.path + "-wal", toPath: older.path + "-wal")
         await store.close()
         #expect((try? RelayStore.check(path: older.path))?.problems != [])
+        #expect(throws: StorageError.self) {
+            try RelayStore.restore(from: older.path, to: older.path + ".new")
+        }
         let error = #expect(throws: StorageError.self) { try older.open() }
         #expect("\(try #require(error))".contains("it belongs to a newer file"))
         // Without the log, it is the store that it was.

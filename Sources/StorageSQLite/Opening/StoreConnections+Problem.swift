@@ -17,8 +17,17 @@ extension StoreConnections {
     /// through it says nothing about the file. What was in the file before the log was begun would
     /// be missing unnoticed.
     func problemBelowTheLog(_ known: WitnessRecord?) -> StorageError? {
-        guard let known, let base = known.base, LogTrimmer.size(of: path + "-wal") > 0,
-            let file = fileAlone(), file.identity != known.identity || file.commits < base
+        guard let known, LogTrimmer.size(of: path + "-wal") > 0 else { return nil }
+        if known.isEnded, let both = state(), both.commits > known.commits {
+            return .lost(
+                path: path,
+                reason: "it ended in order after \(known.commits) commits, with everything in the "
+                    + "file, but the write-ahead log beside it, \(path)-wal, goes on to "
+                    + "\(both.commits): it belongs to a newer file; put that back with its "
+                    + "witness, or move the log away to go on with this one")
+        }
+        guard let base = known.base, let file = state(isAlone: true),
+            file.identity != known.identity || file.commits < base
         else { return nil }
         return .lost(
             path: path,
@@ -28,13 +37,12 @@ extension StoreConnections {
                 + "moves the remaining files aside")
     }
 
-    /// Returns the identity and the number of commits that the file has without its log; `nil` if
-    /// they cannot be read.
+    /// Returns the identity of the store and its number of commits; `nil` if they cannot be read.
     ///
-    /// A crash during a checkpoint may leave pages of different commits, which only the log
-    /// completes.
-    private func fileAlone() -> (identity: UUIDBytes, commits: Int64)? {
-        guard let db = try? openConnection(isReadOnly: true, isAlone: true) else { return nil }
+    /// With `isAlone` the log is left out. A crash during a checkpoint may leave pages of different
+    /// commits, which only the log completes.
+    private func state(isAlone: Bool = false) -> (identity: UUIDBytes, commits: Int64)? {
+        guard let db = try? openConnection(isReadOnly: true, isAlone: isAlone) else { return nil }
         defer { db.close() }
         let row = try? Row.fetchOne(
             db.database, sql: "SELECT store.identity, commits FROM store, shardHead")

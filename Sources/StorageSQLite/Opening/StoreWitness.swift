@@ -337,14 +337,6 @@ extension StoreWitness {
                     + "was truncated or exchanged: bring back what is missing, or make a store "
                     + "from what is left with belfry restore")
         }
-        guard !known.isEnded || commits == known.commits else {
-            return .lost(
-                path: path,
-                reason: "it ended in order after \(known.commits) commits, with everything in the "
-                    + "file, but the write-ahead log beside it, \(path)-wal, goes on to "
-                    + "\(commits): it belongs to a newer file; put that back with its witness, or "
-                    + "move the log away to go on with this one")
-        }
         guard !known.isSealed || belfry_sqlite_is_sealed(db.pointer) == 1 else {
             return .damaged(
                 path: path, reason: "its header does not say that its pages have checksums")
