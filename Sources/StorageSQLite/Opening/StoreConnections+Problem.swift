@@ -47,6 +47,6 @@ extension StoreConnections {
         let row = try? Row.fetchOne(
             db.database, sql: "SELECT store.identity, commits FROM store, shardHead")
         guard let row, let identity = UUIDBytes(bytes: row[0] as Data) else { return nil }
-        return (identity, row[1])
+        return (identity, row[1] as Int64)
     }
 }
