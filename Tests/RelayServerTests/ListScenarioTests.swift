@@ -122,6 +122,8 @@ import Testing
             #expect(try await users("deliveries").count == 6)
             for (path, sentence) in [
                 ("deliveries?user=_bob", "container: is required with user and record"),
+                ("deliveries?environment=development", "environment: must be given together with"),
+                ("receipts?container=-", "container: \"-\" is not a container identifier"),
                 ("\(own)?device=phone", "user: is required with subscription or device"),
                 ("\(own)?before=x", "before: \"x\" is not a place in this list"),
                 ("\(own)?recordType=A", "record: is required with recordType"),
@@ -133,6 +135,40 @@ import Testing
                 let answer = try await relay.admin(.get, path)
                 #expect(answer.status == 400, "\(answer.text)")
                 #expect(answer.text.contains(quoted(sentence)), "\(answer.text)")
+            }
+        }
+    }
+
+    @Test func `a container alone narrows the lists of all containers`() async throws {
+        try await TestRelay.with { relay in
+            let other = "iCloud.com.example.Other"
+            let created = try await relay.admin(
+                .put, "containers/\(other)/development", #"{"topics":["com.example.Other"]}"#)
+            #expect(created.status == 201, "\(created.text)")
+            try await Self.append(relay, [("A", "x")])
+            let device = try await relay.store.register(
+                Device(
+                    id: known("phone"), container: TestRelay.container, owner: known("_alice"),
+                    gatewayEnvironment: .development,
+                    token: known(String(repeating: "a0", count: 32))), at: TestRelay.now)
+            var step = SettledStep(from: .start, to: .start)
+            step.receipts = [
+                DeliveryReceipt(
+                    deliveryID: Fixtures.delivery(at: 1).delivery.id,
+                    ordinal: DeliveryOrdinal(position: LogPosition(1), offset: 0),
+                    subscriptionSerial: 9, deviceSerial: device.serial, outcome: .accepted,
+                    status: 200, reason: "", attempt: 1, at: TestRelay.now)
+            ]
+            try await relay.store.settle(step)
+            for list in ["deliveries", "receipts"] {
+                func found(_ query: String) async throws -> [String] {
+                    try await Self.positions(relay, "\(list)\(query)", list)
+                }
+                #expect(try await found("") == ["1"])
+                #expect(try await found("?container=iCloud.com.example.Art") == ["1"])
+                #expect(try await found("?container=\(other)") == [])
+                let unknown = try await relay.admin(.get, "\(list)?container=\(other)2")
+                #expect(unknown.status == 404, "\(unknown.text)")
             }
         }
     }

@@ -185,19 +185,33 @@ extension RelayRequest {
             try await question.narrow(&filter, to: key, registry)
             return filter
         }
-        guard !question.isEmpty else { return filter }
-        guard let container: ContainerID = try parameter("container") else {
-            throw APIError(
-                .badRequest,
-                "container: is required with user and record, because names are unique only within "
-                    + "a container")
+        guard let key = try namedContainer() else {
+            guard question.isEmpty else {
+                throw APIError(
+                    .badRequest,
+                    "container: is required with user and record, because names are unique only "
+                        + "within a container")
+            }
+            return filter
         }
-        let environment = try word("environment", of: ContainerEnvironment.self) ?? .development
-        let key = ContainerKey(container: container, environment: environment)
         guard try await registry.container(key) != nil else {
             throw APIError(.notFound, "there is no container \(key)")
         }
+        // Users and records imply their container, also where a device is no longer known.
+        if question.isEmpty { filter.container = key }
         try await question.narrow(&filter, to: key, registry)
         return filter
+    }
+
+    /// Returns the container in the query parameters; `nil` if none is named.
+    private func namedContainer() throws(APIError) -> ContainerKey? {
+        let environment = try word("environment", of: ContainerEnvironment.self)
+        guard let container: ContainerID = try parameter("container") else {
+            guard environment == nil else {
+                throw APIError(.badRequest, "environment: must be given together with container")
+            }
+            return nil
+        }
+        return ContainerKey(container: container, environment: environment ?? .development)
     }
 }

@@ -187,7 +187,9 @@ struct ReasonedListOptions: ParsableArguments {
 
 /// The selection of deliveries, and the container that its names belong to.
 struct NamedContainerOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: "The container of the user or the record.")
+    @Option(
+        name: .shortAndLong,
+        help: "Only those of this container; needed with --user and --record.")
     var container: String?
     @Option(
         name: .shortAndLong, help: "Its environment (default: development).",
