@@ -28,7 +28,7 @@ struct BelfryCommand: AsyncParsableCommand {
         // The settings of `serve` are not options of the parser, whose help would omit them.
         let arguments = given == ["help", "serve"] ? ["serve", "--help"] : given
         if let slip = CommandSlip(arguments, below: Self.self) {
-            try? StandardStreams.write(Array("\(slip)".utf8), .error)
+            try? StandardStreams.write(Array(ShownText.plain("\(slip)").utf8), .error)
             exit(withError: ExitCode.validationFailure)
         }
         do {
@@ -53,7 +53,7 @@ struct BelfryCommand: AsyncParsableCommand {
         } catch let error as ValidationError {
             let path = CommandSlip.path(arguments, below: Self.self)
             let text = "Error: \(error.message)\n  See '\(path) --help' for more information.\n"
-            try? StandardStreams.write(Array(text.utf8), .error)
+            try? StandardStreams.write(Array(ShownText.plain(text).utf8), .error)
             throw ExitCode.validationFailure
         } catch let error as POSIXError where error.code == .EPIPE {
             // The reader, such as `head`, has closed the pipe.

@@ -40,6 +40,15 @@ import Testing
         #expect(people == "name    a·b\nfields  {\"title\":\"·2J\"}\n\n·")
     }
 
+    @Test func `what is wrong with a command is shown without control characters`() async throws {
+        let odd = "a\u{1b}[2K\u{202e}b"
+        for arguments in [["serve", "--\(odd)", "1"], ["\(odd)"]] {
+            let ending = try await BuiltBelfry.run(arguments)
+            #expect(ending.code != 0)
+            #expect(ending.complaint.contains("a·[2K·b"), "\(ending.complaint)")
+        }
+    }
+
     @Test func `a path with a line break is logged on one line`() async throws {
         let home = try TemporaryStore()
         let gateway = try await SampleGateway.start(in: try Folder.make())

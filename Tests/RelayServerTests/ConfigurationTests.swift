@@ -142,6 +142,8 @@ import Testing
                 "log.level (--log-level, BELFRY_LOG_LEVEL): \"loud\" must be one of trace, debug, "
                     + "info, notice, warning, error, critical",
             ])
+        let broken = try await problems(environment: ["BELFRY_HTTP_PORT": "80\n80\u{1b}"])
+        #expect(broken.count == 1 && broken[0].contains(#": "80\n80\u001b" must be"#), "\(broken)")
         let half = try await problems(environment: ["BELFRY_TLS_CERTIFICATE_FILE": "c.pem"])
         #expect(half.count == 1)
     }

@@ -98,7 +98,8 @@ package struct ConfigurationValues: Sendable {
             return
         }
         guard key.allows(text) else {
-            let shown = key.isSecret ? "the value" : "\"\(text)\""
+            // As JSON, so that a line break in the value does not begin a line of the message.
+            let shown = key.isSecret ? "the value" : JSONValue.string(text.excerpt).text
             problems.append(
                 "\(key.name) (\(key.flag), \(key.variable)): \(shown) must be \(key.rule)")
             return

@@ -27,7 +27,8 @@ enum RelayFailures {
         _ kind: CommandFailure.Kind, _ error: some Error & CustomStringConvertible
     ) -> any Error {
         do {
-            try StandardStreams.write(Array("belfry: \(error)\n".utf8), .error)
+            let text = ShownText.plain("belfry: \(error)\n")
+            try StandardStreams.write(Array(text.utf8), .error)
         } catch {
             return error
         }
