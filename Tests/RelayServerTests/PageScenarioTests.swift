@@ -151,6 +151,24 @@ import Testing
         }
     }
 
+    /// A reader of pages whose marker was not understood would get the first page again and again.
+    @Test(
+        arguments: ["subscriptions/list", "zones/list"],
+        [
+            #"{"continuationMarker":"#, #"{"continuationMarker":"a","continuationMarker":"a"}"#,
+            "[]", "true",
+        ])
+    func `the body of a list is a JSON object or empty`(path: String, body: String) async throws {
+        try await TestRelay.with { relay in
+            let refused = try await relay.post(path, body, database: "private")
+            #expect(refused.status == 400, "\(refused.text)")
+            for allowed in ["", "{}", #"{"other":1}"#] {
+                let answer = try await relay.post(path, allowed, database: "private")
+                #expect(answer.status == 200, "\(answer.text)")
+            }
+        }
+    }
+
     @Test func `changes of the log and parked changes are listed in pages`() async throws {
         try await TestRelay.with { relay in
             try await Self.fill(relay, zone: nil, 7)

@@ -223,12 +223,10 @@ extension ZoneID {
 extension RelayRequest {
     /// Returns the zone after which a page of `zones/list` continues, from the body or the query.
     ///
-    /// - Throws: 400 if the marker is not valid.
+    /// - Throws: 400 if the marker is not valid, or the body no JSON object.
     func zoneMarker() throws -> ZoneID? {
         var text = query["continuationMarker"]
-        if text == nil, let reader = try? optionalJSONBody() {
-            text = try reader.string("continuationMarker")
-        }
+        if text == nil { text = try optionalJSONBody().string("continuationMarker") }
         guard let text else { return nil }
         let parts = Base64.decode(text)
             .map { $0.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) }

@@ -323,13 +323,11 @@ extension RelayRequest {
     /// Returns the subscription after which a page of `subscriptions/list` continues, from the body
     /// or the query.
     ///
-    /// - Throws: 400 if the marker is not valid.
+    /// - Throws: 400 if the marker is not valid, or the body no JSON object: a reader of pages would
+    ///   otherwise get the first one again and again.
     func continuationMarker() throws -> SubscriptionID? {
         var text = query["continuationMarker"]
-        // Anything else that a client posts with a list is ignored.
-        if text == nil, let reader = try? optionalJSONBody() {
-            text = try reader.string("continuationMarker")
-        }
+        if text == nil { text = try optionalJSONBody().string("continuationMarker") }
         guard let text else { return nil }
         guard let bytes = Base64.decode(text), let name = String(utf8: bytes),
             let id = SubscriptionID(rawValue: name)
