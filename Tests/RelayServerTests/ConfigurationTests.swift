@@ -283,6 +283,27 @@ import Testing
         }
     }
 
+    /// Otherwise each push would wait as long as for a gateway that is away.
+    @Test func `a proxy that is no URL of one is refused at the start`() async throws {
+        for text in [
+            "http://proxy", "http://proxy:3128/", "https://proxy.example:443",
+            "http://user:p%40ss@proxy:3128", "http://user@[::1]:3128",
+        ] {
+            #expect(try await problems(["--apns-proxy", text]) == [], "\(text)")
+        }
+        for text in [
+            "x y", "proxy:3128", "ftp://proxy", "http://", "http://user:hush@",
+            "http://proxy:99999", "http://a b@proxy", "http://user:hu@sh@proxy",
+            "http://proxy/path",
+        ] {
+            #expect(
+                try await problems(["--apns-proxy", text]) == [
+                    "apns.proxy (--apns-proxy, BELFRY_APNS_PROXY): the value must be a URL that "
+                        + "begins with http:// or https://, without a path"
+                ])
+        }
+    }
+
     @Test func `a file from a shell's process substitution is read`() async throws {
         let pipe = Pipe()
         try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"http":{"port":4711}}"#.utf8))

@@ -23,7 +23,7 @@ import Testing
         return switch key.kind {
         case .integer(let range): "\(range.lowerBound)"
         case .choice(let words): words[0]
-        case .url(let schemes), .page(let schemes): "\(schemes[0])://a.example"
+        case .url(let schemes), .page(let schemes), .proxy(let schemes): "\(schemes[0])://a.example"
         case .longSecret(let bytes): String(repeating: "a", count: bytes)
         case .text, .list: "a"
         }

@@ -62,7 +62,7 @@ extension ConfigurationKey {
             case .integer: Int(text).map { "\($0)" } ?? text
             case .list: Self.elements(text).sorted().joined(separator: ", ")
             case .url: RelayConfiguration.withoutSlash(text.lowercased())
-            case .text, .longSecret, .choice, .page: text
+            case .text, .longSecret, .choice, .page, .proxy: text
             }
         guard form.utf8.count > Self.longestShown else { return form }
         let digest = Hexadecimal.encode(SHA256.hash(data: Array(form.utf8)).prefix(8))

@@ -17,6 +17,9 @@ package struct ConfigurationKey: Sendable {
         case url(schemes: [String])
         /// An absolute URL of a page with one of these schemes; it may have a path and a query.
         case page(schemes: [String])
+        /// An absolute URL of a proxy with one of these schemes and no path beyond a slash; a user
+        /// and a password may stand before the host.
+        case proxy(schemes: [String])
         /// A list of texts; in one text, commas separate them.
         case list
     }
@@ -75,7 +78,7 @@ package struct ConfigurationKey: Sendable {
             "a text of \(bytes) bytes or more on one line, without spaces around it"
         case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .choice(let words): "one of \(words.joined(separator: ", "))"
-        case .url(let schemes):
+        case .url(let schemes), .proxy(let schemes):
             "a URL that begins with "
                 + schemes.map { "\($0)://" }.joined(separator: " or ") + ", without a path"
         case .page(let schemes):
@@ -96,6 +99,7 @@ package struct ConfigurationKey: Sendable {
         case .choice(let words): words.contains(text)
         case .url(let schemes): Self.isURL(text, schemes: schemes)
         case .page(let schemes): Self.isPage(text, schemes: schemes)
+        case .proxy(let schemes): Self.isProxy(text, schemes: schemes)
         }
     }
 
@@ -147,6 +151,19 @@ package struct ConfigurationKey: Sendable {
         let end = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
         return isURL("\(scheme)://\(rest[..<end])", schemes: schemes)
             && rest[end...].utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
+    }
+
+    /// Returns whether a text is the URL of a proxy; a sign in its user or password that would end
+    /// them is percent-encoded.
+    private static func isProxy(_ text: String, schemes: [String]) -> Bool {
+        guard let scheme = schemes.first(where: { text.hasPrefix("\($0)://") }) else {
+            return false
+        }
+        let rest = text.dropFirst(scheme.count + 3)
+        guard let end = rest.firstIndex(of: "@") else { return isURL(text, schemes: schemes) }
+        return rest[..<end].utf8.allSatisfy {
+            $0 > 0x20 && $0 < 0x7F && !"/?#\\".utf8.contains($0)
+        } && isURL("\(scheme)://\(rest[rest.index(after: end)...])", schemes: schemes)
     }
 
     private static func isURL(_ text: String, schemes: [String]) -> Bool {

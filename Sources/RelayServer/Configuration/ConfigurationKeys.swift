@@ -129,7 +129,8 @@ package enum ConfigurationKeys {
             "How many background pushes one device may get in an hour, 0 for any number; Apple "
                 + "asks for 3."),
         ConfigurationKey(
-            "apns.proxy", text: \.gateway.proxy, secrecy: .secret,
+            "apns.proxy", text: \.gateway.proxy, as: .proxy(schemes: ["http", "https"]),
+            secrecy: .secret,
             "The URL of an HTTP proxy on the way to the gateway; it may hold a password."),
     ]
 
