@@ -18,6 +18,7 @@ from ranges import Tail, delays
 
 HOSTILE = "iCloud.com.example.Noise"
 INVENTED = 150
+LATER = {"408", "429", "503"}
 ATTACKS = {}
 
 
@@ -28,8 +29,13 @@ class Place:
         self.port, self.admin = port, admin
         self.tokens = {HOSTILE: hostile_token, CONTAINER: innocent_token}
 
-    def connect(self, port=None):
-        return http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+
+    def connect_to_operators(self):
+        """Connects to the port of administration, from another address than the campaign itself has."""
+        return http.client.HTTPConnection(
+            "127.0.0.1", self.admin, timeout=30, source_address=("127.0.0.2", 0))
 
     def path(self, action, user=None, container=HOSTILE, database="public"):
         place = f"/database/1/{container}/development/{database}/{action}"
@@ -37,10 +43,12 @@ class Place:
             f"&ckWebAuthToken={user_token(user)}" if user else "")
 
 
-def attack(workers):
-    """Registers an attack: a function that is called repeatedly until the time is over."""
+def attack(workers, *answers):
+    """Registers an attack: a function that is called repeatedly until the time is over.
+
+    An answer other than these, or a request to come later, shows that the attack does not do what it says."""
     def register(function):
-        ATTACKS[function.__name__] = (function, workers)
+        ATTACKS[function.__name__] = (function, workers, {str(status) for status in answers})
         return function
     return register
 
@@ -72,7 +80,7 @@ def change(name, **fields):
 HOSTILE_CHANGES = f"/changes/1/{HOSTILE}/development/database"
 
 
-@attack(8)
+@attack(8, 200)
 def flood(state, place):
     """Small changes, one in each request, as fast as they are answered; each is pushed."""
     state["n"] += 1
@@ -80,7 +88,7 @@ def flood(state, place):
         f"f{state['id']}-{state['n']}", kind="one", text="-"))
 
 
-@attack(4)
+@attack(4, 200)
 def batches(state, place):
     """Small changes in batches of hundreds."""
     state["n"] += 1
@@ -88,7 +96,7 @@ def batches(state, place):
         change(f"b{state['id']}-{state['n']}-{i}", kind="one", text="-") for i in range(100)])
 
 
-@attack(2)
+@attack(2, 200)
 def fanouts(state, place):
     """Changes that fire hundreds of subscriptions each, several times more than can be pushed."""
     state["n"] += 1
@@ -97,7 +105,7 @@ def fanouts(state, place):
         f"w{state['id']}-{state['n']}", kind="wide", text="-"))
 
 
-@attack(4)
+@attack(4, 200)
 def sets(state, place):
     """Live queries that are as many and as long as one set may have; their results are read each time."""
     user = f"live{state['id']}"
@@ -110,7 +118,7 @@ def sets(state, place):
             {"set": {"version": 1, "queries": queries}, "wait": 0})
 
 
-@attack(2)
+@attack(2, 200)
 def conditions(state, place):
     """Conditions that are as expensive as may be saved, and records that make them so."""
     user = f"dear{state['id']}"
@@ -131,7 +139,7 @@ def conditions(state, place):
         b=[f"b{n}" for n in range(20_000)]))
 
 
-@attack(1)
+@attack(1, 200)
 def webhooks(state, place):
     """Webhooks of a thousand changes, each of which takes a tenth of a second to match."""
     user = "long"
@@ -150,7 +158,7 @@ def webhooks(state, place):
         change(f"l{state['n']}-{i}", kind="long", l=list(range(120))) for i in range(1000)])
 
 
-@attack(1)
+@attack(1, 200)
 def cascades(state, place):
     """Deletions of records that take thousands of others along."""
     turn, step = divmod(state["n"], 22)
@@ -170,7 +178,7 @@ def cascades(state, place):
         state["answers"]["deleted"] = state["answers"].get("deleted", 0) + 1
 
 
-@attack(4)
+@attack(4, 200)
 def alterations(state, place):
     """Small changes of records of a megabyte, each of which is written whole, before and after."""
     user = f"alterer{state['id']}"
@@ -185,14 +193,14 @@ def alterations(state, place):
                 for number in names]})
 
 
-@attack(4)
+@attack(4, 200)
 def feeds(state, place):
     """Pages of changes that are as long as a page may be."""
     request(state, place, "POST", place.path("changes/zone", "one"), {
         "zones": [{"zoneID": {"zoneName": "_defaultZone"}}] * 200})
 
 
-@attack(1)
+@attack(1, 200)
 def lessons(state, place):
     """Webhooks that teach the schema as many fields as they hold."""
     state["n"] += 1
@@ -201,7 +209,7 @@ def lessons(state, place):
         "after": {f"f{field}": 1 for field in range(1000)}} for number in range(40)])
 
 
-@attack(1)
+@attack(1, 200)
 def expressions(state, place):
     """Regular expressions whose automaton is too large, and texts that make it so."""
     user = f"regular{state['id']}"
@@ -218,11 +226,11 @@ def expressions(state, place):
         f"e{state['id']}-{state['n']}", t="".join(random.choices("ab", k=70_000))))
 
 
-@attack(2)
+@attack(2, 400)
 def marks(state, place):
     """Texts, also in names, whose combining marks take quadratic time to compare."""
     state["n"] += 1
-    text = "a" + "\u0323\u0301" * 100_000
+    text = "a" + "\u0323\u0301" * 80_000
     if state["n"] % 2:
         request(state, place, "POST", place.path("records/query"), {
             text: 1, "query": {"recordType": "Kept"}})
@@ -230,7 +238,7 @@ def marks(state, place):
         request(state, place, "POST", HOSTILE_CHANGES, change(f"m{state['n']}", text=text))
 
 
-@attack(8)
+@attack(8, 200)
 def queries(state, place):
     """Queries of all records without a user."""
     request(state, place, "POST", place.path("records/query"), {"query": {
@@ -239,7 +247,7 @@ def queries(state, place):
         "sortBy": [{"fieldName": "text", "ascending": bool(random.getrandbits(1))}]}})
 
 
-@attack(2)
+@attack(2, 200)
 def saves(state, place):
     """Subscriptions saved and deleted as fast as they are answered."""
     state["n"] += 1
@@ -253,7 +261,7 @@ def saves(state, place):
                 "firesOn": ["create"], "notificationInfo": {"alertBody": "x"}})}} for name in names]})
 
 
-@attack(1)
+@attack(1, 200)
 def tokens(state, place):
     """A user of the innocent container registers invented device tokens, to which pushes are then sent."""
     user = "mallory"
@@ -294,7 +302,7 @@ def connections(state, place):
         held.pop(0).close()
 
 
-@attack(16)
+@attack(16, 200)
 def ahead(state, place):
     """Pipelined requests, as many as the relay reads at once."""
     count, answered = 1700, 0
@@ -309,18 +317,24 @@ def ahead(state, place):
     state["answers"][200] = state["answers"].get(200, 0) + answered
 
 
-@attack(4)
+@attack(4, 404)
 def bodies(state, place):
     """Large bodies from an unknown caller."""
     request(state, place, "POST", f"/changes/1/{HOSTILE}/development/none", b"[" + b" " * 4_000_000)
 
 
-@attack(4)
+@attack(4, 401)
 def guesses(state, place):
-    """Guesses of the administrative token, and requests that are hardly valid."""
+    """Guesses of the administrative token."""
     state["n"] += 1
+    state["connection"] = state["connection"] or place.connect_to_operators()
     request(state, place, "GET", "/admin/1/overview",
-            headers={"Authorization": f"Bearer guess{state['n']}"})
+            headers={"Authorization": f"Bearer guess{state['id']}-{state['n']}"})
+
+
+@attack(4, 400)
+def noise(state, place):
+    """Requests that are hardly valid."""
     request(state, place, "POST", place.path("records/query"), os.urandom(64))
 
 
@@ -486,7 +500,7 @@ def main():
     innocent.start()
     report, bad = {}, []
     for name in options.attacks or ATTACKS:
-        function, workers = ATTACKS[name]
+        function, workers, expected = ATTACKS[name]
         kinds = ["quiet"] + ["apart"] * bool(apart) + ["attacked"]
         spans, answers, refusals = {kind: [] for kind in kinds}, {}, len(innocent.refused)
         for _ in range(options.rounds):
@@ -516,6 +530,9 @@ def main():
         while not wanted <= set(tail.seen) and time.monotonic() < end:
             time.sleep(0.05)
         late = {kind: delays(span, innocent.posted, tail.seen) for kind, span in names.items()}
+        odd = {status for status in answers if status.isdigit()} - expected - LATER
+        if odd:
+            bad.append(f"{name}: answered {', '.join(sorted(odd))}, so that it attacks something else")
         refused = innocent.refused[refusals:]
         if refused:
             bad.append(f"{name}: refused {refused[:3]} and {max(0, len(refused) - 3)} more")
