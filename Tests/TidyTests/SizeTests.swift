@@ -167,4 +167,29 @@ import Testing
         }
         #expect(finds == [])
     }
+
+    /// A promise that no suite of the name that stands beside it holds, is held by nobody.
+    @Test func `suites that documents name exist`() throws {
+        var known = Set(
+            try FileManager.default.contentsOfDirectory(
+                atPath: Repository.top.appending(path: "Tests").path))
+        for file in Repository.swift where file.path.hasPrefix("Tests/") {
+            for line in file.lines where line.has("Tests") || line.has("Conformance") {
+                for type in line.matches(of: #/(?:struct|enum|class|extension) (\w+)/#) {
+                    known.insert(String(type.1))
+                }
+            }
+        }
+        var finds: [String] = []
+        for file in try Repository.documents
+        where !file.path.contains("decisions/") && !file.path.hasSuffix("changelog.md") {
+            for (number, line) in file.numbered {
+                for suite in line.matches(of: #/\b[A-Z][A-Za-z0-9]*(?:Tests|Conformance)\b/#)
+                where !known.contains(String(suite.0)) {
+                    finds.append(place(file, number, String(suite.0)))
+                }
+            }
+        }
+        #expect(finds == [])
+    }
 }
