@@ -30,8 +30,10 @@ struct ServeCommand: AsyncParsableCommand {
             return
         }
         let environment = ProcessInfo.processInfo.environment
-        if let point = environment["BELFRY_CRASH_AT"] { CrashPoint.arm(point) }
         try await RelayFailures.told {
+            if let point = environment["BELFRY_CRASH_AT"] {
+                do { try CrashPoint.arm(point) } catch { throw ConfigurationError(["\(error)"]) }
+            }
             let values = try await ConfigurationValues.gather(
                 arguments: settings, environment: environment)
             let configuration = try RelayConfiguration(values)

@@ -30,6 +30,16 @@ struct MoveCommandTests {
             environment: point.map { ["BELFRY_CRASH_AT": $0] } ?? [:])
     }
 
+    @Test(arguments: ["moved:1", "commit", "commit:0", "commit:x", ""])
+    func `an unknown point of a planned crash is refused`(point: String) async throws {
+        let moved = try await move(killedAt: point)
+        #expect(moved.code == 78)
+        #expect(moved.complaint.contains("BELFRY_CRASH_AT: must be POINT:NUMBER"))
+        let served = try await BuiltBelfry.run(["serve"], environment: ["BELFRY_CRASH_AT": point])
+        #expect(served.code == 78)
+        #expect(served.complaint.contains("one of the points commit, committed, match, "))
+    }
+
     @Test func `a move that is killed and repeated ends with one store`() async throws {
         let gateway = try await SampleGateway.start(
             in: URL(filePath: file).deletingLastPathComponent())

@@ -41,11 +41,13 @@ package enum CrashPoint: String, Sendable, CaseIterable {
 
     /// Plans the kill that `text` describes, such as `settled:12`.
     ///
-    /// Other texts plan none.
-    package static func arm(_ text: String) {
-        let parts = text.split(separator: ":", maxSplits: 1)
-        guard let point = parts.first.flatMap({ CrashPoint(rawValue: String($0)) }) else { return }
-        let count = parts.count > 1 ? Int(parts[1]) ?? 1 : 1
+    /// - Throws: ``UnknownCrashPoint`` for another text: a campaign would otherwise wait for a kill
+    ///   that never comes, and find that it did no harm.
+    package static func arm(_ text: String) throws(UnknownCrashPoint) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let point = CrashPoint(rawValue: String(parts[0])),
+            let count = Int(parts[1]), count > 0
+        else { throw UnknownCrashPoint() }
         plan.withLock { $0 = Plan(point: point, count: count) }
         isArmed.store(true, ordering: .releasing)
     }
@@ -57,5 +59,15 @@ package enum CrashPoint: String, Sendable, CaseIterable {
         else { return }
         let count = Self.reached.wrappingAdd(1, ordering: .relaxed).newValue
         if count == plan.count { kill(getpid(), SIGKILL) }
+    }
+}
+
+/// The error for a text that names no crash point.
+package struct UnknownCrashPoint: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What the variable must say.
+    package var description: String {
+        let points = CrashPoint.allCases.map(\.rawValue).joined(separator: ", ")
+        return "BELFRY_CRASH_AT: must be POINT:NUMBER, such as settled:12, with a number of 1 or "
+            + "more and one of the points \(points)"
     }
 }

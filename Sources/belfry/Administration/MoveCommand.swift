@@ -45,7 +45,9 @@ struct MoveCommand: AsyncParsableCommand {
 
     func run() async throws {
         if let point = ProcessInfo.processInfo.environment["BELFRY_CRASH_AT"] {
-            CrashPoint.arm(point)
+            do { try CrashPoint.arm(point) } catch {
+                throw CommandFailure(.configuration, "\(error)")
+            }
         }
         // A URL may contain a password. Such a URL is refused, and must not be repeated.
         var name = NamedStore.shown(from)
