@@ -365,6 +365,11 @@ def full_disk(scene):
     assert set(statuses) <= {200, 507} and statuses[-1] == 507, statuses
     assert int(scene.answer["retryAfterHeader"]) > 0, scene.answer
     assert scene.relay.call("GET", "/healthz")[0] == 200
+    status, answer = scene.relay.call("GET", "/readyz")
+    while status != 503 and time.monotonic() < end:
+        statuses.append(scene.post(2000))
+        status, answer = scene.relay.call("GET", "/readyz")
+    assert status == 503 and answer["reasons"]["storage"], f"it says that it is ready: {answer}"
     refused = 0
     while refused < statuses.count(507) and time.monotonic() < end:
         metrics = scene.relay.call("GET", "/metrics", admin=True)[1]
@@ -386,6 +391,7 @@ def full_disk(scene):
         time.sleep(0.2)
     else:
         raise AssertionError("it did not recover")
+    assert scene.relay.call("GET", "/readyz")[0] == 200
     return {"refused": statuses.count(507), "takenBefore": statuses.count(200),
             "once": fired_once(scene, once)}
 
