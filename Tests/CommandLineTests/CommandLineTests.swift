@@ -333,6 +333,20 @@ import Testing
         #expect(ending.complaint.hasPrefix(refusal.complaint), "\(ending.complaint)")
     }
 
+    @Test(arguments: [
+        "check --database", "migrate --database", "backup out --database", "backup",
+        "restore copy --database", "restore", "containers list --database",
+        "secrets rotate --new-key-file key --database", "move --to postgresql://h/d --from",
+    ])
+    func `an empty name of a store is refused as such`(command: String) async throws {
+        let words = command.split(separator: " ").map(String.init)
+        let ending = try await BuiltBelfry.run(words + [""])
+        #expect(ending.code == 64)
+        #expect(
+            ending.complaint.hasPrefix("Error: the name of the store is empty"),
+            "\(ending.complaint)")
+    }
+
     @Test func `a relay that cannot trust a certificate or bind a port says so`() async throws {
         let folder = try Folder.make()
         let gateway = try await SampleGateway.start(in: folder)

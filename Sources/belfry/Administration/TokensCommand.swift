@@ -132,6 +132,7 @@ struct SecretsCommand: AsyncParsableCommand {
         /// Refuses a URL, which may contain a password, before it is taken for a file name and
         /// repeated.
         func validate() throws {
+            try NamedStore.requireName(database)
             guard NamedStore.isServer(database) else { return }
             throw ValidationError(
                 "this command is only for files; for a store on PostgreSQL, start a relay with the "

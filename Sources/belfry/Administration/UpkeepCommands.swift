@@ -21,7 +21,10 @@ struct BackupCommand: AsyncParsableCommand {
     @Option(help: "The relay's file.", completion: .file()) var database = StoreSettings.usualPath
     @Flag(help: "Show JSON.") var json = false
 
-    func validate() throws { try NamedStore.requireFile(database, "backed up") }
+    func validate() throws {
+        try NamedStore.requireFile(database, "backed up")
+        try NamedStore.requireName(file)
+    }
 
     func run() async throws {
         let database = DevAddress.store(for: database, ProcessInfo.processInfo.environment)

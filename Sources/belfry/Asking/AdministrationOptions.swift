@@ -41,6 +41,7 @@ struct AdministrationOptions: ParsableArguments {
             throw ValidationError(
                 "--url asks a running relay, and --database works without one: give one of the two")
         }
+        if let database { try NamedStore.requireName(database) }
     }
 
     /// Runs `body` and prints the output that it returns.

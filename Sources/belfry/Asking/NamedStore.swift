@@ -37,8 +37,17 @@ enum NamedStore: CustomStringConvertible {
     /// Returns a text for messages about a store whose name was not validated yet.
     static func shown(_ text: String) -> String { isServer(text) ? "the database" : text }
 
+    /// Refuses an empty name, such as that of a shell's variable that is not set.
+    ///
+    /// SQLite would open a temporary file for it.
+    static func requireName(_ text: String) throws {
+        guard text.isEmpty else { return }
+        throw ValidationError("the name of the store is empty: name a file, or a database's URL")
+    }
+
     /// Refuses a database on a server, for which PostgreSQL's own tools are used.
     static func requireFile(_ text: String, _ deed: String) throws {
+        try requireName(text)
         guard isServer(text) else { return }
         throw ValidationError(
             "a store on PostgreSQL is \(deed) by PostgreSQL's own means, such as pg_basebackup "
@@ -48,6 +57,7 @@ enum NamedStore: CustomStringConvertible {
     /// Refuses a schema that is given for a file by `option`, because it was meant for another
     /// store.
     static func check(_ schema: String?, of text: String, called option: String) throws {
+        try requireName(text)
         guard schema != nil, !isServer(text) else { return }
         throw ValidationError("\(option) is for a database; \(text) is a file, which has no schema")
     }

@@ -51,7 +51,10 @@ struct RestoreCommand: AsyncParsableCommand {
         guard (copy == nil) != (from == nil) else {
             throw ValidationError("name a copy, or continuous backups with --from")
         }
-        if let copy { try Self.checkSingle(copy) }
+        if let copy {
+            try NamedStore.requireName(copy)
+            try Self.checkSingle(copy)
+        }
         if copy != nil, at != nil {
             throw ValidationError("--at needs --from: a single copy has only one moment")
         }
