@@ -35,8 +35,9 @@ struct SettingNeed: Sendable {
             names: ["storage.schema", "storage.requireStandby"], other: "storage.url",
             condition: .set, weight: .refused),
         SettingNeed(
-            names: ["storage.walMegabytes", "bounds.walMegabytes"], other: "storage.url",
-            condition: .notSet),
+            names: [
+                "storage.walMegabytes", "bounds.walMegabytes", "storage.diskReserveMegabytes",
+            ], other: "storage.url", condition: .notSet),
         SettingNeed(
             names: ["bounds.databaseMegabytes"], other: "storage.url", condition: .set),
         SettingNeed(
