@@ -185,8 +185,8 @@ import Testing
         where !file.path.contains("decisions/") && !file.path.hasSuffix("changelog.md") {
             for (number, line) in file.numbered {
                 for suite in line.matches(of: #/\b[A-Z][A-Za-z0-9]*(?:Tests|Conformance)\b/#)
-                where !known.contains(String(suite.0)) {
-                    finds.append(place(file, number, String(suite.0)))
+                where !known.contains(String(suite.output)) {
+                    finds.append(place(file, number, String(suite.output)))
                 }
             }
         }
