@@ -168,7 +168,7 @@ import Testing
         #expect(finds == [])
     }
 
-    /// A promise that no suite of the name that stands beside it holds, is held by nobody.
+    /// Nothing holds a promise beside which stands a suite that does not exist.
     @Test func `suites that documents name exist`() throws {
         var known = Set(
             try FileManager.default.contentsOfDirectory(
