@@ -85,6 +85,7 @@ import Testing
             for (action, fields) in [
                 ("private/records/modify", [key]),
                 ("public/records/modify", [key, "X-Belfry-User: \(long)"]),
+                ("public/records/modify", [key, "X-Belfry-User:"]),
                 // Bytes that are no UTF-8 would all be read as the same character, and make one
                 // user of two.
                 ("private/records/modify", [key, "X-Belfry-User: Jos\u{FFFD}"]),

@@ -123,7 +123,13 @@ package struct Authenticator: Sendable {
 
     /// Returns the user for whom a server acts.
     private func namedUser(_ request: RelayRequest) throws(AuthenticationRefusal) -> UserID? {
-        guard let name = request.header("X-Belfry-User") else { return nil }
+        guard let name = request.header("X-Belfry-User") else {
+            // An empty name is not "no user": the server meant somebody, and would act as itself.
+            guard !request.hasHeader("X-Belfry-User") else {
+                throw .badUserHeader("is empty, and not \(UserID.rule)")
+            }
+            return nil
+        }
         guard !request.isRepeated("X-Belfry-User") else {
             throw .badUserHeader("is given twice")
         }

@@ -74,6 +74,11 @@ package struct RelayRequest: Sendable {
         return value
     }
 
+    /// Returns whether a header field is there, if only with an empty value.
+    func hasHeader(_ name: String) -> Bool {
+        HTTPField.Name(name).map { headers[$0] != nil } ?? false
+    }
+
     /// Returns whether a header field occurs more than once.
     func isRepeated(_ name: String) -> Bool {
         HTTPField.Name(name).map { headers[values: $0].count > 1 } ?? false
