@@ -2,6 +2,7 @@ import RelayModel
 import RelayTestKit
 import SimulationKit
 import Storage
+import Synchronization
 import Testing
 
 @testable import Live

@@ -50,6 +50,7 @@ struct LogTrimmer: ~Copyable {
     /// The writer is blocked meanwhile, so a checkpoint copies less at a time while several
     /// containers write.
     ///
+    /// - Returns: Whether other writes have waited for what it did.
     /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now, and
     ///   ``StorageError/closed(_:)`` if the log has lost its name and is folded into the file.
     mutating func afterCommit(isContended: Bool) throws -> Bool {
@@ -61,15 +62,20 @@ struct LogTrimmer: ~Copyable {
         commits = 0
         guard isLogInPlace else {
             // After a crash nobody would find it. A new one is made only at the next start.
-            guard try startAnew(bound) else { return }
+            guard try startAnew(bound) else { return isDue }
             throw StorageError.closed(
                 "the write-ahead log was moved, removed or exchanged; all that was in it is in the "
                     + "file now, so the next start lacks nothing")
         }
         let size = Self.size(of: path)
         guard size > bound else { return isDue }
-        try startAnew(size)
+        _ = try startAnew(size)
         return true
+    }
+
+    private var isLogInPlace: Bool {
+        guard let log else { return true }
+        return FileIdentity(path: path).map { $0.isSame(as: log) } ?? false
     }
 
     /// Returns whether a checkpoint is due, by SQLite's own rule.

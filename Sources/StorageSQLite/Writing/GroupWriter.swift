@@ -59,6 +59,8 @@ final class GroupWriter: Sendable {
             if batch.first?.isLarge == true, inbox.hasSmallBesideOthers { continue }
             do {
                 smallFirst = try trimmer.afterCommit(isContended: inbox.isContended)
+            } catch let error as StorageError {
+                giveUp(error)
             } catch {
                 let reason = StorageError.translate(error, path: pool.path)
                 giveUp(.closed("a checkpoint failed: \(reason)"))
