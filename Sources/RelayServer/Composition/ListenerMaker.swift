@@ -64,6 +64,7 @@ struct ListenerMaker: Sendable {
     ) -> ConnectionLimiter {
         ConnectionLimiter(
             name, bounds, pace ?? configuration.listening.pace,
+            answerBytes: configuration.listening.rates.bodyBytes,
             proxies: proxies ?? configuration.listening.proxies,
             connections: connections, meter: ListenerMeter(listener: name, metrics),
             identifiers: RandomIdentifiers { [world] in world.randomBytes($0) }, logger: logger)

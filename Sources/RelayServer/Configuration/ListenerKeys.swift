@@ -39,7 +39,9 @@ extension ConfigurationKeys {
         ConfigurationKey(
             "http.bodyMegabytes", number: \.listening.rates.bodyBytes, 8...65_536, unit: .mebibyte,
             "The memory for bodies of requests at a time, and half of it for those of one "
-                + "container; beyond that, a request waits for 5 s and gets 503."),
+                + "container; beyond that, a request waits for 5 s and gets 503. Long answers that "
+                + "a listener's clients have not taken may have as much; beyond that, the relay "
+                + "closes connections."),
         ConfigurationKey(
             "admin.connections", number: \.listening.operators, 4...10_000,
             "How many connections the administrative surface's own port takes at a time."),

@@ -22,6 +22,7 @@ final class ConnectionLimiter: Sendable {
         var counts: ConnectionCounts
         var guests: [ObjectIdentifier: Guest] = [:]
         var idle = IdleConnections<ObjectIdentifier>()
+        var untaken: UntakenAnswers<ObjectIdentifier>
         var wasFull = false
 
         /// Removes an idle connection from the counts if a new one from `address` needs its place.
@@ -57,12 +58,14 @@ final class ConnectionLimiter: Sendable {
 
     init(
         _ name: String, _ counts: ConnectionCounts.Bounds, _ bounds: ConnectionPace.Bounds,
-        proxies: TrustedProxies, connections: OpenConnections, meter: ListenerMeter,
-        identifiers: RandomIdentifiers, logger: Logger
+        answerBytes: Int, proxies: TrustedProxies, connections: OpenConnections,
+        meter: ListenerMeter, identifiers: RandomIdentifiers, logger: Logger
     ) {
         self.name = name
         makesRoom = counts.makesRoom
-        state = Mutex(State(counts: ConnectionCounts(counts)))
+        state = Mutex(
+            State(
+                counts: ConnectionCounts(counts), untaken: UntakenAnswers(most: answerBytes)))
         self.identifiers = identifiers
         self.bounds = bounds
         self.proxies = proxies
@@ -145,9 +148,25 @@ final class ConnectionLimiter: Sendable {
         }
     }
 
+    /// Notes how many bytes of answers a connection's client has not taken, and closes connections
+    /// if these are too many together.
+    func noteUntaken(_ bytes: Int, on channel: any Channel) {
+        let id = ObjectIdentifier(channel)
+        let leaving = state.withLock { state -> [any Channel] in
+            guard let guest = state.guests[id] else { return [] }
+            let ended = state.untaken.note(bytes, of: id, from: guest.address)
+            return ended.compactMap { state.guests[$0]?.channel }
+        }
+        for channel in leaving {
+            meter.count(.answer)
+            channel.close(promise: nil)
+        }
+    }
+
     private func leave(_ channel: any Channel) {
         let isKnown = state.withLock { state in
             state.idle.remove(ObjectIdentifier(channel))
+            state.untaken.forget(ObjectIdentifier(channel))
             guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
                 return false
             }

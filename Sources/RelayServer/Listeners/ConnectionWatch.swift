@@ -58,25 +58,8 @@ final class ConnectionWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Notices bytes before they are decoded: the pieces of a head, and of the TLS handshake.
-private final class FirstBytes: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
-
-    private let guest: GuestHandler
-
-    init(guest: GuestHandler) {
-        self.guest = guest
-    }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guest.hear(at: context.eventLoop.pace)
-        context.fireChannelRead(data)
-    }
-}
-
 /// Sees the decoded requests and answers of one connection.
-private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler {
+final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
@@ -127,6 +110,7 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
     private var answers = 0
     /// The answer that the client had not received when the connection was last told of the end.
     private var untaken: Int?
+    private var answerBytes = AnswerBytes()
 
     init(limiter: ConnectionLimiter, verdict: ConnectionCounts.Verdict, now: Duration) {
         self.limiter = limiter
@@ -239,14 +223,18 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             }
             answers += 1
             pace.answer(0, at: now)
-        case .body(let part): pace.answer(part.readableBytes, at: now)
+        case .body(let part):
+            pace.answer(part.readableBytes, at: now)
+            if !pace.isStreamed { note(answerBytes.add(part.readableBytes), context) }
         case .end:
             unanswered -= 1
             if unanswered == 0 { limiter.noteIdle(context.channel) }
             let written = promise ?? context.eventLoop.makePromise(of: Void.self)
+            let bytes = answerBytes.end()
             written.futureResult.assumeIsolated().whenComplete { [self] _ in
                 let now = context.eventLoop.pace
                 pace.answerTaken(at: now)
+                note(answerBytes.take(bytes), context)
                 // What still arrives is dropped while the client reads the answer, but requests
                 // that it sent before it could know of the end are answered.
                 guard isLast, hours == nil || unanswered == 0 else { return }
@@ -257,6 +245,14 @@ private final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler 
             return context.write(data, promise: written)
         }
         context.write(data, promise: promise)
+    }
+
+    /// Notes how many bytes of answers are untaken; `nil` if they are too few to count.
+    ///
+    /// What streams leave untaken is counted with their clients.
+    private func note(_ untaken: Int?, _ context: ChannelHandlerContext) {
+        guard let untaken else { return }
+        limiter.noteUntaken(untaken, on: context.channel)
     }
 
     /// Sets in an answer's head how its connection continues after this request or at the end.
