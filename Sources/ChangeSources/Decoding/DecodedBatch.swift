@@ -27,6 +27,8 @@ extension DecodedBatch {
             if told[key.text]?.last != key.digest { told[key.text, default: []].append(key.digest) }
         }
         var places: [String: Int] = [:]
+        // Of each record once, because one record may have a thousand contents.
+        var digests: [String: [UInt8]] = [:]
         for (index, item) in items.enumerated() {
             guard case .change(let change, let key?) = item, key.kind == .content,
                 let contents = told[key.text], contents.count > 1
@@ -35,9 +37,12 @@ extension DecodedBatch {
             var place = places[key.text] ?? 0
             if contents[place] != key.digest { place += 1 }
             places[key.text] = place
+            let digest =
+                digests[key.text] ?? Array(SHA256.hash(data: contents.flatMap(\.self)))
+            digests[key.text] = digest
             let joined = DedupeKey(
                 .content, place == 0 ? key.text : "\(key.text)#\(place)",
-                digest: Array(SHA256.hash(data: contents.flatMap(\.self))), window: key.window)
+                digest: digest, window: key.window)
             items[index] = .change(change, key: joined)
         }
     }
