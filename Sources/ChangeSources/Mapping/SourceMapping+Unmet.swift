@@ -90,8 +90,14 @@ extension SourceMapping {
         if seen.follows(name) { return true }
         // A name with a dot may be that of a table, or may include the schema.
         let bare = Self.endings(of: name, most: 4)
+        // Most names are those of the mapping itself. To compare the endings of all its names with
+        // those of each takes the square of their number.
+        if bare.contains(where: { recordTypes[$0].map { seen.fields[$0] != nil } ?? false }) {
+            return true
+        }
+        let ends = bare.map { ".\($0)" }
         let types = recordTypes.filter { key, _ in
-            bare.contains { key == $0 || key.hasSuffix(".\($0)") }
+            bare.contains(key) || ends.contains { key.hasSuffix($0) }
         }
         if types.values.contains(where: { seen.fields[$0] != nil }) { return true }
         guard types.isEmpty else { return false }

@@ -23,6 +23,8 @@ struct SourceAdministration: AdministrationTable {
     ///
     /// Each change starts from what the one before it wrote.
     let line: ReaderLine
+    /// Compares mappings with what is known, which may take half a second, apart from other work.
+    let bodies: LongBodies
 
     var routes: [AdministrationRoute] {
         [
@@ -213,7 +215,7 @@ struct SourceAdministration: AdministrationTable {
         let known = try await knowledge.known(of: container, for: .operators, at: now)
         let seen = SeenTables(
             fields: known.fieldNames, followed: source.follow?.tablePlaces ?? [])
-        let sentences = source.mapping.unmet(in: seen)
+        let sentences = try await bodies.apart(of: container) { source.mapping.unmet(in: seen) }
         return sentences.isEmpty ? nil : .array(sentences.map { .string($0) })
     }
 

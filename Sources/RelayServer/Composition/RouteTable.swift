@@ -162,7 +162,8 @@ struct RouteTable: Sendable {
         SourceAdministration(
             registry: relay.registry, store: relay.registry.storeIdentity,
             ledger: relay.sourceLedger, knowledge: knowledge, followers: relay.followers,
-            publicURL: relay.publicURL, randomBytes: relay.randomBytes, line: relay.settingsLine)
+            publicURL: relay.publicURL, randomBytes: relay.randomBytes, line: relay.settingsLine,
+            bodies: relay.longBodies)
     }
 
     /// The calls that only the console's pages make.
