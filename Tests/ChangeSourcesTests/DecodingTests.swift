@@ -329,7 +329,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         let source = try source("wal2json", more: #", "maximumBodyBytes": 4194304"#)
         #expect(
             decoded(source, webhook(body))
-                == ["error 422 change[0].oldkeys: 100000 fields; 1000 are allowed"])
+                == ["parked: change[0].oldkeys: 100000 fields; 1000 are allowed"])
     }
 
     @Test func `names of Airtable's tables are bounded, because all record paths contain them`()
