@@ -158,15 +158,18 @@ import Testing
             index.matches(for: change, mostSteps: 1_000_000, into: &serials) { $0 < 10 })
         #expect(!dear.costs.isEmpty)
         #expect(dear.costs.allSatisfy { $0.serial < 10 })
-        // A stored text that names readers does not say who they are, so it is not judged.
-        change.readers = ["ada"]
-        var stored: DearChange?
-        var erring: [UInt64] = []
-        let isRead = index.matches(
-            forStored: JSONValue.object(change.storedForm).text, appendedAt: Timestamp(seconds: 0),
-            mostSteps: .max, into: &serials, erring: &erring, dear: &stored)
-        #expect(!isRead)
-        #expect(stored == nil)
+        // A stored text that names readers, and not everybody, is judged only once it is decoded.
+        for (readers, isJudged) in [(["ada"], false), (["ada", RecordChange.everybody], true)] {
+            change.readers = readers
+            var stored: DearChange?
+            var erring: [UInt64] = []
+            let isRead = index.matches(
+                forStored: JSONValue.object(change.storedForm).text,
+                appendedAt: Timestamp(seconds: 0), mostSteps: .max, into: &serials,
+                erring: &erring, dear: &stored)
+            #expect(isRead == isJudged)
+            #expect(stored == nil)
+        }
     }
 
     /// Returns an index whose clock is a second later at every reading.

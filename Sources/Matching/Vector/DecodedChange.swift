@@ -71,7 +71,7 @@ package final class DecodedChange {
     var isCutShort: Bool { walkedSteps > mostWalkedSteps }
     /// Whether the change is a row of an initial snapshot, which fires nothing.
     @exclusivity(unchecked) var isSnapshot = false
-    /// Whether the stored text names the users who may read the record.
+    /// Whether the stored text names the users who may read the record, and not everybody.
     @exclusivity(unchecked) var namesReaders = false
     /// Whether absent fields are unknown.
     @exclusivity(unchecked) var isPartial = false

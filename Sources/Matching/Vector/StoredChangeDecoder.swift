@@ -111,11 +111,21 @@ struct StoredChangeDecoder {
             decoded.isSnapshot = cursor.current == UInt8(ascii: "t")
             return cursor.skipValue()
         case Names.readers:
-            decoded.namesReaders = true
-            return cursor.skipValue()
+            let start = cursor.index
+            guard cursor.skipValue() else { return false }
+            decoded.namesReaders = !Self.everybody.withUnsafeBufferPointer { needle in
+                needle.baseAddress.map {
+                    BytesSearch.isFound(
+                        $0, needle.count, in: cursor.base + start, cursor.index - start)
+                } ?? false
+            }
+            return true
         default: return cursor.skipValue()
         }
     }
+
+    /// The name that means everybody, as a list of readers has it.
+    private static let everybody = Array(#""\#(RecordChange.everybody)""#.utf8)
 
     /// The first eight bytes of the names that ``RelayModel/RecordChange/storedForm`` writes, the
     /// first byte lowest.
