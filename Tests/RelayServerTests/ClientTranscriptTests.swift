@@ -271,6 +271,20 @@ import Testing
         return key
     }
 
+    @Test func `a server key that names a user is refused, because it acts as itself`()
+        async throws
+    {
+        try await TestRelay.with { relay in
+            let key = try await Self.serverKey(of: relay)
+            let target = "\(TestRelay.path)/public/subscriptions/list"
+            var headers = try Self.signed(target, "{}", key)
+            headers["X-Belfry-User"] = "_alice"
+            let answer = try await relay.call(.post, target, headers: headers, body: "{}")
+            #expect(answer.status == 400, "\(answer.text)")
+            #expect(answer.text.contains("a server-to-server key acts as itself"))
+        }
+    }
+
     @Test func `a server key lists its own notifications`() async throws {
         try await TestRelay.with { relay in
             let key = try await Self.serverKey(of: relay)

@@ -109,6 +109,9 @@ package struct Authenticator: Sendable {
         case .apiToken: (proof, user) = (.apiToken, try signedInUser(request))
         case .bearer: (proof, user) = (.bearerKey(id: key.id), try namedUser(request))
         case .serverToServer:
+            guard !request.hasHeader("X-Belfry-User") else {
+                throw .badUserHeader("is for bearer keys; a server-to-server key acts as itself")
+            }
             let identity = Caller.identity(ofKey: key.id, container: settings.key)
             (proof, user) = (.signature(keyID: key.id), identity)
         }
