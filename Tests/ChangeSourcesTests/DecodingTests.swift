@@ -305,7 +305,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
 
     /// Otherwise a body of 60 kB would be half a gigabyte of fields before it is refused.
     @Test func `a payload for many items is refused before it is copied for each`() throws {
-        let fields = (0..<7000).map { #""\($0)":1"# }.joined(separator: ",")
+        let fields = (0..<7000).map { #""\#($0)":1"# }.joined(separator: ",")
         let keys = (0..<1000).map { "\($0)" }.joined(separator: ",")
         let body =
             #"{"event":"items.update","collection":"orders","keys":[\#(keys)],"#
@@ -320,7 +320,7 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
 
     /// Comparing each column of the row with each of the key would take a minute.
     @Test func `a key of very many columns is compared in linear time`() throws {
-        let names = (0..<100_000).map { #""c\($0)""# }
+        let names = (0..<100_000).map { #""c\#($0)""# }
         let values = Array(repeating: "1", count: names.count).joined(separator: ",")
         let body =
             #"{"change":[{"kind":"delete","schema":"public","table":"t","#
