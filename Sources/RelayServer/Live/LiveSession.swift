@@ -35,6 +35,19 @@ final class LiveSession: Sendable {
     /// The client's identity, once it is known.
     var identity: LiveIdentity? { state.withLock { $0.identity } }
 
+    /// Returns whether the client depends on what was revoked.
+    ///
+    /// Each sign-out asks all clients. To copy an identity takes a microsecond, so the session is
+    /// compared in place.
+    func depends(on revocation: Revocation) -> Bool {
+        state.withLock { state in
+            if case .session(let session, _) = revocation, state.identity?.session != session {
+                return false
+            }
+            return state.identity.map(revocation.concerns) ?? false
+        }
+    }
+
     /// Ends the session; the engine forgets the client.
     func end() {
         let (identity, feed, charges) = state.withLock { state in

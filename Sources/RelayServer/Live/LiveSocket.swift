@@ -366,7 +366,7 @@ final class LiveSocket: ChannelInboundHandler, RemovableChannelHandler {
         return isUntold
     }
 
-    /// The identity of the client, for revocations.
+    /// The identity of the client.
     var identity: LiveIdentity? { session.identity }
 
     /// Sends the last frame and a close frame; the connection is closed two seconds later at the

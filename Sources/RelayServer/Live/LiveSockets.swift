@@ -147,8 +147,7 @@ final class LiveSockets: Sendable {
         let end = revocation.end
         for hub in hubs {
             hub.forEach { socket in
-                guard let identity = socket.identity, revocation.concerns(identity) else { return }
-                socket.close(end)
+                if socket.session.depends(on: revocation) { socket.close(end) }
             }
         }
     }
