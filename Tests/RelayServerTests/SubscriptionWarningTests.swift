@@ -102,6 +102,20 @@ import Testing
         }
     }
 
+    @Test func `of very large changes, only the newest are looked at`() async throws {
+        let fields = (0..<1000).map { #""field\($0)":1"# }.joined(separator: ",")
+        let wide = (0..<30).map {
+            #"{"operation":"create","recordType":"Wide","recordName":"w\#($0)","#
+                + #""after":{\#(fields)}}"#
+        }
+        try await Self.with(Self.todos + wide) { relay in
+            let told = try await warnings(relay, "title == 'Tea'", on: "Tood")
+            let reason =
+                "the schema has no record type Tood, and none of the last 20 changes had it"
+            #expect(told == [["unknownRecordType", reason]])
+        }
+    }
+
     @Test func `very many unknown names are not all compared with all known ones`() async throws {
         // A record type has a thousand fields, and one subscription dozens of unknown names.
         let fields = (0..<1000).map { #""field\($0)abcdefgh":1"# }.joined(separator: ",")

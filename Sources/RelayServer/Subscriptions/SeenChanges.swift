@@ -106,15 +106,22 @@ extension SeenChanges.Sample {
         _ entries: [LogEntry], of container: ContainerKey, for audience: SeenChanges.Audience
     ) {
         var found: [RecordType: [RecordChange]] = [:]
-        for entry in entries where entry.container == container {
+        var room = Self.mostValues
+        for entry in entries.reversed() where entry.container == container {
             guard case .change(let change, _, _) = entry.body,
                 audience == .operators || change.isEverybodys
             else { continue }
+            guard change.takesValues(from: &room) else { break }
             changes += 1
             found[change.recordType, default: []].append(change)
         }
-        types = found.mapValues(SeenChanges.OfType.init)
+        types = found.mapValues { SeenChanges.OfType($0.reversed()) }
     }
+
+    /// The maximum number of values that are looked at, which takes some milliseconds.
+    ///
+    /// A record may have thousands.
+    private static let mostValues = 20_000
 }
 
 private extension RecordChange {
@@ -125,6 +132,35 @@ private extension RecordChange {
         return before.completeness == .full ? nil : Set(before.fields.keys)
     }
 
+    /// Takes one from `room` for each value in the images; returns `false` if there are more.
+    func takesValues(from room: inout Int) -> Bool {
+        for image in [after, before].compactMap(\.self) {
+            for value in image.fields.values where !value.takesValues(from: &room) {
+                return false
+            }
+        }
+        return true
+    }
+
     /// Whether everybody may read the record, and could before the change.
     var isEverybodys: Bool { database == .public && readers == nil && readersBefore == nil }
+}
+
+private extension FieldValue {
+    /// Takes one from `room` for the value and for each one in it; returns `false` if there are
+    /// more.
+    func takesValues(from room: inout Int) -> Bool {
+        room -= 1
+        guard room >= 0 else { return false }
+        switch self {
+        case .list(let values):
+            for value in values where !value.takesValues(from: &room) { return false }
+        case .set(let values):
+            for value in values where !value.takesValues(from: &room) { return false }
+        case .map(let members):
+            for value in members.values where !value.takesValues(from: &room) { return false }
+        default: break
+        }
+        return true
+    }
 }
