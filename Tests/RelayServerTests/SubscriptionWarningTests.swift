@@ -123,7 +123,7 @@ import Testing
             #"{"operation":"create","recordType":"Wide","recordName":"w","after":{\#(fields)}}"#
         try await Self.with([wide]) { relay in
             func operation(_ number: Int) -> String {
-                let names = (0..<32).map { #""field\(number)x\($0)bcdefgh""# }
+                let names = (0..<32).map { #""field\#(number)x\#($0)bcdefgh""# }
                     .joined(separator: ",")
                 return #"{"operationType":"create","subscription":{"subscriptionType":"query","#
                     + #""query":{"recordType":"Wide","predicate":"field1abcdefgh == \#(number)"},"#
