@@ -32,8 +32,13 @@ final class MemoryDestination: BackupDestination {
     /// Writes the next object whose name contains `text`, but fails as if the answer was lost.
     func loseAnswer(of text: String) { state.withLock { $0.unanswered = text } }
 
-    /// Removes all objects.
-    func empty() { state.withLock { $0.objects = [:] } }
+    /// Removes all objects except those of this name.
+    func empty(except name: String? = nil) {
+        state.withLock { $0.objects = $0.objects.filter { $0.key == name } }
+    }
+
+    /// Has these objects and no others from now on.
+    func hold(_ objects: [String: [UInt8]]) { state.withLock { $0.objects = objects } }
 
     func change(_ name: String, _ body: (inout [UInt8]) -> Void) {
         state.withLock { state in

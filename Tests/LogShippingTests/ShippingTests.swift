@@ -254,6 +254,7 @@ import Testing
         #expect(rig.spool.chainName == chain)
         rig.destination.empty()
         try await rig.append(3)
+        await #expect(throws: ShippingFailure.self) { try await round.run() }
         rig.clock.advance(by: .seconds(601))
         try await round.run()
         #expect(rig.spool.takeEnding() == "its copy is no longer at memory:")
@@ -304,7 +305,7 @@ import Testing
         try await rig.append(3)
         var round = ShippingRound(rig.shipper)
         try await round.run()
-        rig.destination.empty()
+        rig.destination.empty(except: BackupName.store)
         try await rig.append(2)
         try await round.run()
         #expect(!rig.destination.segments.isEmpty)

@@ -141,8 +141,3 @@ package final class LogShipper: Sendable {
         return true
     }
 }
-
-/// The reason why nothing is shipped, if the destination itself did not fail.
-struct ShippingFailure: Error, CustomStringConvertible {
-    let description: String
-}

@@ -29,6 +29,8 @@ struct ShippingRound {
     ///
     /// The number of its parts is set once it is known.
     private var lastBase: (chain: String, moment: Timestamp, name: String, parts: Int?)?
+    /// Since when the destination has had no note.
+    private var absence = NoteAbsence()
     /// When the last copy was last checked to be there.
     private var lookedAt: Timestamp?
     /// The number of consecutive rounds in which the clock was behind.
@@ -92,9 +94,10 @@ struct ShippingRound {
             } else if let lost = missing(from: since, in: catalogue, of: chain) {
                 spool.end(because: gone(lost))
             } else if !isOurs || catalogue.isForked(chain) {
-                spool.end(because: Self.forked)
+                spool.end(because: ShippingFailure.forked)
             } else if let base = bases.last {
-                lastBase = (chain, base.reach.moment, Self.name(of: base).text, nil)
+                let name = BackupName.whole(chain: chain, base: base.number, base.reach)
+                lastBase = (chain, base.reach.moment, name.text, nil)
                 lookedAt = shipper.now()
             }
             newestBase = catalogue.parts[chain]?.keys.max() ?? 0
@@ -201,39 +204,48 @@ struct ShippingRound {
         guard let last = spool.extent?.last else { return }
         for prefix in BackupName.segments(of: chain, about: last) {
             let names = try await destination.names(below: prefix)
-            if Catalogue(names).isForked(chain) { return spool.end(because: Self.forked) }
+            guard Catalogue(names).isForked(chain) else { continue }
+            return spool.end(because: ShippingFailure.forked)
         }
     }
 
-    private static func name(of base: Catalogue.Base) -> BackupName {
-        .whole(chain: base.chain, base: base.number, base.reach)
+    /// The note that names the owning store.
+    private var note: [UInt8] {
+        Array("belfry-backup 1\nstore \(shipper.store.storeIdentity)\n".utf8)
     }
 
-    private static let forked = "another relay, on a copy of the store, ships the same chain"
+    /// Refuses to ship to a place without the note, such as the folder below a disk that is not
+    /// mounted.
+    private mutating func checkPlace() async throws {
+        if try await isClaimed() {
+            absence.end()
+        } else if absence.isLong(at: shipper.now()) {
+            // Somebody emptied the place. That the copy is gone too shows when it is looked for.
+            try await claim()
+        } else {
+            throw ShippingFailure.noted(missingAt: destination.place)
+        }
+    }
+
+    /// Returns whether the note is there; refuses that of another store.
+    private func isClaimed() async throws -> Bool {
+        guard let there = try await destination.get(BackupName.store, atMost: 4096) else {
+            return false
+        }
+        guard there == note else { throw ShippingFailure.foreign(there, destination.place) }
+        return true
+    }
 
     /// Writes the note that names the owning store, or verifies the existing one.
     private func claim() async throws {
-        let identity = shipper.store.storeIdentity.description
-        let note = Array("belfry-backup 1\nstore \(identity)\n".utf8)
-        if let there = try await destination.get(BackupName.store, atMost: 4096) {
-            guard there != note else { return }
-            throw Self.foreign(there, destination.place)
-        }
+        guard try await !isClaimed() else { return }
         do {
             try await destination.put(BackupName.store, note)
         } catch {
             guard error.kind == .taken else { throw error }
             let there = try await destination.get(BackupName.store, atMost: 4096)
-            throw Self.foreign(there ?? [], destination.place)
+            throw ShippingFailure.foreign(there ?? [], destination.place)
         }
-    }
-
-    private static func foreign(_ note: [UInt8], _ place: String) -> ShippingFailure {
-        let words = String(decoding: note, as: UTF8.self).split(whereSeparator: \.isWhitespace)
-        let owner = words.count == 4 ? "the store \(words[3])" : "something else"
-        return ShippingFailure(
-            description: "\(place) holds the backups of \(owner): name another place in "
-                + "backup.url, and keep that one to restore from")
     }
 
     // MARK: The log
@@ -249,6 +261,7 @@ struct ShippingRound {
     }
 
     private mutating func shipWaiting() async throws {
+        if !spool.waiting.isEmpty { try await checkPlace() }
         while let waiting = spool.waiting.first {
             try Task.checkCancellation()
             let spool = spool
@@ -278,7 +291,7 @@ struct ShippingRound {
             try await destination.put(name.text, bytes)
         } catch {
             if error.kind == .taken {
-                spool.end(because: Self.forked)
+                spool.end(because: ShippingFailure.forked)
             }
             throw error
         }
@@ -300,7 +313,9 @@ struct ShippingRound {
         guard let extent = spool.extent else { return }
         if copying == nil {
             let catalogue = Catalogue(try await destination.names(below: ""))
-            guard !catalogue.isForked(extent.chain) else { return spool.end(because: Self.forked) }
+            guard !catalogue.isForked(extent.chain) else {
+                return spool.end(because: ShippingFailure.forked)
+            }
             if let lost = missing(from: extent.since, in: catalogue, of: extent.chain) {
                 // The note that names the owning store may have been removed as well.
                 isKnown = false

@@ -1,0 +1,56 @@
+import RelayModel
+import StorageSQL
+import StorageSQLite
+import Testing
+
+@testable import LogShipping
+
+/// The note at the place of the backups, which names the store that they belong to.
+@Suite struct PlaceTests {
+    @Test func `an empty folder below a disk that is not mounted gets nothing`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let (chain, disk) = (rig.spool.chainName, rig.destination.objects)
+        rig.destination.empty()
+        for _ in 0..<3 {
+            try await rig.append(2)
+            let failure = await #expect(throws: ShippingFailure.self) { try await round.run() }
+            #expect(failure?.description.contains("mount the disk that it is on") == true)
+            #expect(rig.destination.objects.isEmpty)
+        }
+        rig.destination.hold(disk)
+        try await round.run()
+        #expect(rig.spool.takeEnding() == nil && rig.spool.chainName == chain)
+        #expect(try await ShippingRig.restored(rig.destination).head == 9)
+        await rig.store.close()
+    }
+
+    @Test func `a place that another store has taken meanwhile gets nothing`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(1)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let other: [String: [UInt8]] = [
+            BackupName.store: Array("belfry-backup 1\nstore another\n".utf8)
+        ]
+        rig.destination.hold(other)
+        try await rig.append(1)
+        let failure = await #expect(throws: ShippingFailure.self) { try await round.run() }
+        #expect(failure?.description.contains("holds the backups of the store another") == true)
+        #expect(rig.destination.objects == other)
+        await rig.store.close()
+    }
+
+    @Test func `a missing note is waited for by the time since it was first missed`() {
+        var absence = NoteAbsence()
+        // After it was long, the wait begins anew, also with a clock that was set back.
+        let found = [0, 599, 600, 601, 0, 600].map { seconds in
+            absence.isLong(at: Timestamp(seconds: 1_000_000 + seconds))
+        }
+        #expect(found == [false, false, true, false, false, true])
+    }
+}
