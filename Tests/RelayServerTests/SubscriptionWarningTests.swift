@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func `of very large changes, only the newest are looked at`() async throws {
-        let fields = (0..<1000).map { #""field\($0)":1"# }.joined(separator: ",")
+        let fields = (0..<1000).map { #""field\#($0)":1"# }.joined(separator: ",")
         let wide = (0..<30).map {
             #"{"operation":"create","recordType":"Wide","recordName":"w\#($0)","#
                 + #""after":{\#(fields)}}"#
@@ -118,7 +118,7 @@ import Testing
 
     @Test func `very many unknown names are not all compared with all known ones`() async throws {
         // A record type has a thousand fields, and one subscription dozens of unknown names.
-        let fields = (0..<1000).map { #""field\($0)abcdefgh":1"# }.joined(separator: ",")
+        let fields = (0..<1000).map { #""field\#($0)abcdefgh":1"# }.joined(separator: ",")
         let wide =
             #"{"operation":"create","recordType":"Wide","recordName":"w","after":{\#(fields)}}"#
         try await Self.with([wide]) { relay in
