@@ -46,6 +46,9 @@ import Testing
             return free
         }
 
+        /// How long the follower will take for what is in the log now.
+        var unfollowed: Duration { max(.zero, free - now) }
+
         /// Advances the time, and returns how many requests of the busy container entered.
         mutating func advance(to moment: Duration) -> Int {
             var released = 0
@@ -117,6 +120,67 @@ import Testing
         #expect(later.ask(Self.busy, changes: 1, at: .seconds(60)) == .waits(1))
         #expect(later.leave(1, of: Self.busy) == true)
         #expect(later.ask(Self.busy, changes: 1, at: .seconds(61)) == .enters)
+    }
+
+    /// Sends as much as a container may that is alone for now, for ten seconds.
+    ///
+    /// - Returns: How long the changes in the log would have kept a newcomer waiting, at most in
+    ///   the first and in the last five seconds, and the number of changes.
+    private func sendAlone(each: Duration) -> (first: Duration, last: Duration, count: Int) {
+        var model = Model(each: each)
+        model.shares.hasNeighbors = true
+        var (first, last, count) = (Duration.zero, Duration.zero, 0)
+        for moment in 1...10_000 {
+            count += model.advance(to: .milliseconds(moment))
+            // Some hundred senders, each of which waits for its answer.
+            while model.shares.waiting < 100, count < 2_000_000 {
+                switch model.shares.ask(Self.busy, changes: 1, at: model.now) {
+                case .enters:
+                    model.append(Self.busy, changes: 1, each: each)
+                    count += 1
+                case .waits, .refused: break
+                }
+            }
+            let wait = model.unfollowed
+            if moment <= 5000 { first = max(first, wait) } else { last = max(last, wait) }
+        }
+        return (first, last, count)
+    }
+
+    @Test(arguments: [
+        Duration.microseconds(400), .milliseconds(3), .milliseconds(40),
+    ])
+    func `a container alone leaves a newcomer's changes at most seconds behind its own`(
+        each: Duration
+    ) {
+        let (first, last, count) = sendAlone(each: each)
+        #expect(first <= each * IntakeShares.widthsAlone.first + .milliseconds(1500))
+        #expect(last <= .milliseconds(1200))
+        // The follower has always had something to follow.
+        #expect(each * count >= .milliseconds(9900))
+    }
+
+    @Test func `the pace is that of changes which others wait behind`() {
+        var pace = FollowingPace()
+        #expect(pace.most(in: .seconds(1)) == IntakeShares.widthsAlone.first)
+        // Changes that come one by one do not show how fast they could be followed.
+        for moment in 0..<100 { pace.note(1, isMoreLeft: false, at: .seconds(moment)) }
+        #expect(pace.perSecond == nil)
+        pace.note(5, isMoreLeft: true, at: .seconds(100))
+        pace.note(30, isMoreLeft: true, at: .seconds(100) + .milliseconds(30))
+        #expect(pace.perSecond == nil)
+        pace.note(70, isMoreLeft: true, at: .seconds(100) + .milliseconds(100))
+        #expect(pace.perSecond == 1000)
+        pace.note(100, isMoreLeft: true, at: .seconds(100) + .milliseconds(300))
+        #expect(pace.perSecond == 750)
+        #expect(pace.most(in: .seconds(2)) == 1500)
+        // The last ones may have been few, and the follower waited for more.
+        pace.note(1, isMoreLeft: false, at: .seconds(110))
+        #expect(pace.perSecond == 750)
+        pace.note(0, isMoreLeft: true, at: .seconds(111))
+        pace.note(10, isMoreLeft: true, at: .seconds(121))
+        #expect(pace.perSecond == 375.5)
+        #expect(pace.most(in: .milliseconds(1)) == IntakeShares.widthsAlone.least)
     }
 
     /// Otherwise its senders would be refused for what another one posted while it was silent.

@@ -22,6 +22,9 @@ final class ContainerDirectory: Sendable {
         settings.withLock { $0[key] }
     }
 
+    /// The number of containers.
+    var count: Int { settings.withLock { $0.count } }
+
     func put(_ container: ContainerSettings) {
         settings.withLock { $0[container.key] = container }
     }

@@ -115,7 +115,10 @@ package final class Relay: Service {
             now: world.now)
         self.polls = polls
         let turns = IntakeTurns(clock: world.clock, window: configuration.delivery.inFlight) {
-            [gate = store.gate] in gate.count(.share)
+            directory.count > 1
+        } refused: {
+            [gate = store.gate] in
+            gate.count(.share)
         }
         queries = QueryAdmission(settings: configuration.queries, clock: world.clock)
         console = ConsoleSessions(configuration.console) { world.randomBytes($0) }

@@ -4,16 +4,21 @@ import Fanout
 import Gateway
 import RelayModel
 
-/// Decides how many changes each container may have in the log that are not followed yet while
-/// other containers write too.
+/// Decides how many changes each container may have in the log that are not followed yet, because
+/// other containers write too, or may begin to.
 ///
 /// The log is followed in its order, so a change waits for everything that other containers have
 /// before it. A container that appends faster than the log is followed must therefore wait. The
 /// number of its unfollowed changes is limited so that others wait at most ``Settings/wait``, given
 /// the time that the follower takes for each of its changes. So a dear change (one that is slow to
 /// match) counts as much as many cheap ones, and the time that other containers' changes take does
-/// not count. A container without competition has the whole log, and a burst is appended as fast as
-/// the disk allows.
+/// not count.
+///
+/// A container without competition has the whole log, and a burst is appended as fast as the disk
+/// allows. But if there are other containers at all, one of them may write at any moment. So a
+/// container that is alone for now may have as many unfollowed changes as were followed in
+/// ``Settings/waitForNewcomer`` lately. Without this bound, a newcomer's first change waited for
+/// minutes.
 ///
 /// Behind the log is the window of deliveries, which all containers share too. So beside others a
 /// container has only as many pushes at the gateway as keep the gateway's answers fast
@@ -28,6 +33,9 @@ struct IntakeShares: Sendable {
         ///
         /// This is the delay that one container adds to another's changes.
         var wait = Duration.milliseconds(5)
+        /// How long the follower may take for the changes that a container has in the log while no
+        /// other one writes.
+        var waitForNewcomer = Duration.seconds(1)
         /// The maximum number of waiting requests of one container.
         var line = 256
         /// The maximum number of a container's pushes at the gateway, which is a part of the shared
@@ -47,6 +55,9 @@ struct IntakeShares: Sendable {
 
     /// The number of unfollowed changes that a new container may have, and the maximum.
     static let widths = (first: 16, most: 4096)
+    /// The least number of unfollowed changes of a container that is alone for now, and the number
+    /// as long as it is not known how fast its changes are followed.
+    static let widthsAlone = (least: 16, first: 1024)
     /// The smallest part of a divided request if the container's changes are cheap.
     static let leastPart = 64
     /// How long it is remembered that an inactive container has dear changes.
@@ -76,10 +87,15 @@ struct IntakeShares: Sendable {
         /// of one change.
         var begun = 0
         var pushesPerChange = 1.0
+        var pace = FollowingPace()
     }
 
     private let settings: Settings
+    /// Whether there are several containers, whether they write or not.
+    var hasNeighbors = false
     private var shares: [ContainerKey: Share] = [:]
+    /// The latest moment that was passed in.
+    private var latest = Duration.zero
     private var contention = Contention()
     private var nextNumber: UInt64 = 0
     private var followedUpTo = LogPosition.start
@@ -103,11 +119,10 @@ struct IntakeShares: Sendable {
             ?? Share(
                 seen: now, pushes: PushPace(most: settings.pushes))
         share.seen = now
+        latest = now
         contention.note(container, at: now)
         defer { shares[container] = share }
-        if share.line.isEmpty,
-            !contention.isContended(by: container, at: now) || share.hasRoom(followedUpTo)
-        {
+        if share.line.isEmpty, hasRoom(share, container) {
             share.open += changes
             return .enters
         }
@@ -123,7 +138,11 @@ struct IntakeShares: Sendable {
     /// than the container may have unfollowed, as long as their cost is unknown. A container that
     /// had only cheap changes may still send dear ones; this is known after their first part.
     func portion(of container: ContainerKey, at now: Duration) -> Int {
-        guard contention.isContended(by: container, at: now) else { return .max }
+        guard contention.isContended(by: container, at: now) else {
+            guard hasNeighbors else { return .max }
+            guard let share = shares[container], share.cost != nil else { return Self.leastPart }
+            return max(Self.leastPart, share.pace.most(in: settings.waitForNewcomer))
+        }
         guard let share = shares[container] else { return Self.widths.first }
         let isCheap =
             share.cost != nil && share.dearAt == nil && share.width >= Self.widths.first
@@ -150,8 +169,26 @@ struct IntakeShares: Sendable {
         } else {
             share.open -= changes
         }
-        let released = share.release(followedUpTo)
+        let released = release(&share, container)
         shares[container] = share
+        return released
+    }
+
+    /// Returns whether one more request of a container may append.
+    private func hasRoom(_ share: Share, _ container: ContainerKey) -> Bool {
+        if contention.isContended(by: container, at: latest) {
+            return share.hasRoom(followedUpTo)
+        }
+        return !hasNeighbors || share.open < share.pace.most(in: settings.waitForNewcomer)
+    }
+
+    /// Admits waiting requests as long as there is room.
+    private func release(_ share: inout Share, _ container: ContainerKey) -> [UInt64] {
+        var released: [UInt64] = []
+        while hasRoom(share, container), let next = share.line.popFirst() {
+            share.open += next.changes
+            released.append(next.number)
+        }
         return released
     }
 
@@ -172,6 +209,7 @@ struct IntakeShares: Sendable {
         work: [ContainerKey: FollowerPulse.Work] = [:], at now: Duration
     ) -> [UInt64] {
         followedUpTo = max(followedUpTo, position ?? .start)
+        latest = now
         self.behind = behind
         for (container, work) in work {
             shares[container]?.learn(work, settings.wait)
@@ -180,15 +218,18 @@ struct IntakeShares: Sendable {
         var released: [UInt64] = []
         for container in Array(shares.keys) {
             guard var share = shares.removeValue(forKey: container) else { continue }
+            var count = 0
             while let first = share.passed.first, isFollowed(first.position, of: container) {
                 share.passed.removeFirst()
                 share.open -= first.changes
                 share.learnPushes(of: first.changes)
+                count += first.changes
             }
+            share.pace.note(count, isMoreLeft: !share.passed.isEmpty, at: now)
             if let dearAt = share.dearAt, now - dearAt > Self.longRemembrance {
                 share.dearAt = nil
             }
-            released += share.release(followedUpTo)
+            released += release(&share, container)
             // A container that was silent for long is forgotten, with what was learned of it. One
             // with dear changes is remembered longer; otherwise its dear changes would be admitted
             // in bulk again every minute.
@@ -219,7 +260,7 @@ struct IntakeShares: Sendable {
                 for end in rest.prefix(rest.count - others.count) {
                     share.pushes.end(after: end.latency)
                 }
-                released += share.release(followedUpTo)
+                released += release(&share, container)
                 shares[container] = share
             }
             rest = others
@@ -285,15 +326,5 @@ extension IntakeShares.Share {
         self.cost = cost
         let most = Double(IntakeShares.widths.most)
         width = Int(max(1, min(most, goal / max(cost, .nanoseconds(1)))))
-    }
-
-    /// Admits waiting requests as long as there is room.
-    mutating func release(_ followed: LogPosition) -> [UInt64] {
-        var released: [UInt64] = []
-        while hasRoom(followed), let next = line.popFirst() {
-            open += next.changes
-            released.append(next.number)
-        }
-        return released
     }
 }

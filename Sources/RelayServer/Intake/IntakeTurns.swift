@@ -23,6 +23,7 @@ package final class IntakeTurns: Sendable {
     private let elapsed: @Sendable () -> Duration
     private let clock: any Clock<Duration>
     private let patience: Duration
+    private let hasNeighbors: @Sendable () -> Bool
     private let refused: @Sendable () -> Void
 
     /// Creates turns without any requests.
@@ -31,24 +32,30 @@ package final class IntakeTurns: Sendable {
     ///   - clock: Measures how long changes are unfollowed, and how long a request waits.
     ///   - patience: How long a request waits before it is refused.
     ///   - window: The maximum number of deliveries in flight, of all containers.
+    ///   - hasNeighbors: Returns whether there are several containers, whether they write or not.
     ///   - refused: Called for each request that is refused.
     package convenience init(
         clock: any Clock<Duration>, patience: Duration = .seconds(2), window: Int = 4096,
+        hasNeighbors: @escaping @Sendable () -> Bool = { false },
         refused: @escaping @Sendable () -> Void = {}
     ) {
         var settings = IntakeShares.Settings()
         settings.pushes = max(1, window / 4)
-        self.init(settings, clock: clock, patience: patience, refused: refused)
+        self.init(
+            settings, clock: clock, patience: patience, hasNeighbors: hasNeighbors,
+            refused: refused)
     }
 
     init(
         _ settings: IntakeShares.Settings, clock: any Clock<Duration>, patience: Duration,
+        hasNeighbors: @escaping @Sendable () -> Bool = { false },
         refused: @escaping @Sendable () -> Void = {}
     ) {
         state = Mutex(State(shares: IntakeShares(settings)))
         elapsed = clock.measureStart().elapsed
         self.clock = clock
         self.patience = patience
+        self.hasNeighbors = hasNeighbors
         self.refused = refused
     }
 
@@ -122,7 +129,12 @@ package final class IntakeTurns: Sendable {
 
     private func enter(_ container: ContainerKey, _ changes: Int) async throws {
         let now = elapsed()
-        switch state.withLock({ $0.shares.ask(container, changes: changes, at: now) }) {
+        let hasNeighbors = hasNeighbors()
+        let answer = state.withLock { state in
+            state.shares.hasNeighbors = hasNeighbors
+            return state.shares.ask(container, changes: changes, at: now)
+        }
+        switch answer {
         case .enters: return
         case .waits(let number):
             if await turnCame(number, of: container) { return }
@@ -138,8 +150,8 @@ package final class IntakeTurns: Sendable {
         return StorageError.bounded(
             .share,
             reason:
-                "the container's changes arrive faster than the relay can process them beside "
-                + "those of other containers")
+                "the container's changes arrive faster than the relay can process them, and those of "
+                + "other containers would wait")
     }
 
     /// The current time by the clock that measures waits.
