@@ -18,6 +18,8 @@ from ranges import Tail, delays
 
 HOSTILE = "iCloud.com.example.Noise"
 INVENTED = 150
+# The seconds within which a container is served that writes for the first time.
+NEWCOMER = 15
 LATER = {"408", "429", "503"}
 ATTACKS = {}
 
@@ -94,6 +96,13 @@ def batches(state, place):
     state["n"] += 1
     request(state, place, "POST", HOSTILE_CHANGES, [
         change(f"b{state['id']}-{state['n']}-{i}", kind="one", text="-") for i in range(100)])
+
+
+def wides(state, place):
+    """Changes that fire hundreds of subscriptions each, as fast as they are answered."""
+    state["n"] += 1
+    request(state, place, "POST", HOSTILE_CHANGES, change(
+        f"v{state['id']}-{state['n']}", kind="wide", text="-"))
 
 
 @attack(2, 200)
@@ -475,9 +484,25 @@ def run(function, workers, place, seconds, innocent):
     return span, answers
 
 
+def newcomer(relay, place, innocent, tail):
+    """Posts the innocent container's first change of all after another one was alone and flooded the log.
+
+    Returns how many seconds its push took, and the answers to the flood."""
+    _, answers = run(wides, 4, place, 3, innocent)
+    began = time.monotonic()
+    relay.expect(200, "POST", f"/changes/1/{CONTAINER}/development/database", {
+        "operation": "create", "recordType": "Artwork", "recordName": "newcomer",
+        "after": {"kind": "ordinary"}})
+    while "newcomer" not in tail.seen and time.monotonic() < began + PATIENCE:
+        time.sleep(0.02)
+    wait = round(time.monotonic() - began, 1)
+    relay.settled(PATIENCE)
+    return wait, answers
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("attacks", nargs="*", help=f"any of {', '.join(ATTACKS)}")
+    parser.add_argument("attacks", nargs="*", help=f"any of newcomer, {', '.join(ATTACKS)}")
     parser.add_argument("--seconds", type=float, default=4, help="of each stretch")
     parser.add_argument("--rounds", type=int, default=1, help="quiet and attacked stretches, by turns")
     parser.add_argument("--ratio", type=float, help="how much slower pushes may be in the p99")
@@ -486,7 +511,7 @@ def main():
     parser.add_argument("--pause", type=float, default=0.02, help="seconds between innocent changes")
     parser.add_argument("--binary")
     options = parser.parse_args()
-    unknown = set(options.attacks) - set(ATTACKS)
+    unknown = set(options.attacks) - set(ATTACKS) - {"newcomer"}
     if unknown:
         raise SystemExit(f"there is no attack {', '.join(unknown)}")
     folder = tempfile.mkdtemp(prefix="belfry-hostile-")
@@ -497,9 +522,14 @@ def main():
         apart = rig(options, os.path.join(folder, "apart"))
     tail, innocent = Tail(gateway.record), Innocent(relay, options.pause)
     tail.start()
-    innocent.start()
     report, bad = {}, []
-    for name in options.attacks or ATTACKS:
+    if "newcomer" in (options.attacks or ["newcomer"]):
+        wait, answers = newcomer(relay, place, innocent, tail)
+        print(json.dumps({"newcomer": {"answers": answers, "seconds": wait}}), flush=True)
+        if wait > NEWCOMER:
+            bad.append(f"newcomer: the first push came after {wait} s")
+    innocent.start()
+    for name in [name for name in options.attacks or ATTACKS if name != "newcomer"]:
         function, workers, expected = ATTACKS[name]
         kinds = ["quiet"] + ["apart"] * bool(apart) + ["attacked"]
         spans, answers, refusals = {kind: [] for kind in kinds}, {}, len(innocent.refused)

@@ -279,9 +279,13 @@ import Testing
             try await scenario.withEngine { engine in
                 try await client.come(
                     Self.queries.filter { $0.key == "first" }, to: engine)
-                if !isThereBefore { try await scenario.modify([hidden]) }
                 try await engine.fence("f", of: 1)
                 await client.wait { $0.isComplete }
+                if !isThereBefore {
+                    try await scenario.modify([hidden])
+                    try await engine.fence("g", of: 1)
+                    await client.wait { $0.resets.count == 1 && $0.isComplete }
+                }
             }
             let (resets, shown) = client.state.withLock { ($0.resets, $0.shown["first"] ?? [:]) }
             #expect(resets == ["readers"])

@@ -10,7 +10,13 @@ import Testing
     private static let appended = Timestamp(seconds: 1_700_000_000)
 
     /// Matches the text of a change both ways, and compares the answers.
-    private func check(_ text: String, on index: SubscriptionIndex, _ place: String) throws {
+    ///
+    /// Returns whether the text was read. One that names readers may be given up, once its
+    /// conditions take long.
+    @discardableResult
+    private func check(
+        _ text: String, on index: SubscriptionIndex, _ place: String
+    ) throws -> Bool {
         let read = try RecordChange(storedForm: try JSONValue(parsing: text))
         let expected =
             read.isSnapshot
@@ -18,8 +24,9 @@ import Testing
         var found: [UInt64] = [7]
         let isRead = index.matches(
             forStored: text, appendedAt: Self.appended, into: &found)
-        #expect(isRead, "\(place): \(text)")
-        #expect(found == expected, "\(place): \(text)")
+        #expect(isRead || read.readers != nil, "\(place): \(text)")
+        #expect(found == (isRead ? expected : []), "\(place): \(text)")
+        return isRead
     }
 
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
@@ -27,16 +34,19 @@ import Testing
         var world = RandomWorld(seed: seed)
         let index = SubscriptionIndex(seed: seed &* 31)
         for serial in 0..<400 as Range<UInt64> { index.insert(world.subscription(serial)) }
+        var readCount = 0
         for round in 0..<200 {
             var change = try world.change()
             if world.generator.holds(oneIn: 3) { change.occurredAt = Timestamp(seconds: 5) }
             if world.generator.holds(oneIn: 9) { change.isSnapshot = true }
             change.readers = world.generator.holds(oneIn: 4) ? ["ada", "\"{[,"] : nil
             if world.generator.holds(oneIn: 5) { change.after?.fields["ti\"tle é"] = .string("x") }
-            try check(
+            let isRead = try check(
                 JSONValue.object(change.storedForm).text, on: index,
                 "seed \(seed), round \(round)")
+            if isRead { readCount += 1 }
         }
+        #expect(readCount > 150)
     }
 
     @Test(arguments: [

@@ -8,8 +8,8 @@ package enum BackupPlace: Sendable, Hashable, CustomStringConvertible {
 
     /// The rule for the URL, worded to follow "must be".
     package static let rule =
-        "file:///FOLDER without . and .. and %?#, or s3://BUCKET or s3://BUCKET/PREFIX with 3 to 63 "
-        + "small letters, digits and -. in BUCKET, and letters, digits and -._/ in PREFIX"
+        "file:///FOLDER without . and .. and %?#, or s3://BUCKET or s3://BUCKET/PREFIX with 3 to "
+        + "63 small letters, digits and -. in BUCKET, and letters, digits and -._/ in PREFIX"
 
     /// Parses a URL; returns `nil` if it does not name a place for backups.
     package init?(_ url: String) {

@@ -57,7 +57,7 @@ struct IntakeShares: Sendable {
     static let widths = (first: 16, most: 4096)
     /// The least number of unfollowed changes of a container that is alone for now, and the number
     /// as long as it is not known how fast its changes are followed.
-    static let widthsAlone = (least: 16, first: 1024)
+    static let widthsAlone = (least: 16, first: 256)
     /// The smallest part of a divided request if the container's changes are cheap.
     static let leastPart = 64
     /// How long it is remembered that an inactive container has dear changes.

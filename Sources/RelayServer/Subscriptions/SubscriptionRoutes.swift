@@ -323,8 +323,8 @@ extension RelayRequest {
     /// Returns the subscription after which a page of `subscriptions/list` continues, from the body
     /// or the query.
     ///
-    /// - Throws: 400 if the marker is not valid, or the body no JSON object: a reader of pages would
-    ///   otherwise get the first one again and again.
+    /// - Throws: 400 if the marker is not valid, or the body no JSON object: a reader of pages
+    ///   would otherwise get the first one again and again.
     func continuationMarker() throws -> SubscriptionID? {
         var text = query["continuationMarker"]
         if text == nil { text = try optionalJSONBody().string("continuationMarker") }

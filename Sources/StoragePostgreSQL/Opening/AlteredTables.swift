@@ -26,7 +26,9 @@ enum AlteredTables {
                 UNION ALL
                 SELECT 'triggers', name FROM entity WHERE EXISTS (
                     SELECT FROM pg_catalog.pg_trigger
-                    WHERE tgrelid = entity.oid AND tgenabled NOT IN ('O', 'A'))
+                    WHERE tgrelid = entity.oid AND tgenabled NOT IN ('O', 'A')
+                        -- A move disables the store's own triggers, and its mark says more.
+                        AND (tgisinternal OR NOT EXISTS (SELECT FROM storeMove)))
                 UNION ALL
                 SELECT 'unlogged', name FROM entity WHERE relpersistence <> 'p'
                 UNION ALL

@@ -51,8 +51,8 @@ struct LogTrimmer: ~Copyable {
     /// containers write.
     ///
     /// - Returns: Whether other writes have waited for what it did.
-    /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now, and
-    ///   ``StorageError/closed(_:)`` if the log has lost its name and is folded into the file.
+    /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now,
+    ///   and ``StorageError/closed(_:)`` if the log has lost its name and is folded into the file.
     mutating func afterCommit(isContended: Bool) throws -> Bool {
         let most = isContended ? pages.besideOthers : pages.alone
         let isDue = isCheckpointDue(after: most)
