@@ -131,6 +131,19 @@ import Testing
         #expect(lines.bytes == 0)
     }
 
+    @Test func `small requests pass a large one twice at most, whatever checkpoints they wait for`()
+    {
+        var lines = WriteLines()
+        for number in 1...3 {
+            lines.append(Self.request(Sample.container, changes: 32 + number, isLarge: true))
+        }
+        let taken = (1...9).map { number in
+            lines.append(Self.request(Self.other, changes: number))
+            return lines.takeApart(changes: 64, smallFirst: true).map(\.changes)
+        }
+        #expect(taken == [[1], [2], [33], [3, 4], [5], [34], [6, 7], [8], [35]])
+    }
+
     @Test func `while several containers write, large writes have commits of their own`()
         async throws
     {

@@ -28,8 +28,8 @@ struct WriteLines: Sendable {
     private(set) var changes = 0
     /// The approximate number of bytes in them.
     private(set) var bytes = 0
-    /// Whether the next commit is for a large request, because the last one passed it over.
-    private var isLargeDue = false
+    /// The number of commits in a row that have passed over large requests.
+    private var passedOver = 0
 
     /// Whether no request waits.
     var isEmpty: Bool { count == 0 }
@@ -89,15 +89,16 @@ struct WriteLines: Sendable {
     ///
     /// A small request waits for one large commit at most, because both kinds take turns, and large
     /// requests of different lines never share a commit. With `smallFirst`, small requests come
-    /// first even if they had the last turn.
+    /// first even if they had the last turn, but not if they also had the one before. Otherwise
+    /// large requests would wait for as long as a checkpoint follows each commit of small ones.
     mutating func takeApart(changes wanted: Int, smallFirst: Bool = false) -> [WriteRequest] {
         let large = turns.firstIndex { lines[$0]?.isLarge == true }
-        if let large, !hasSmall || isLargeDue && !smallFirst {
-            isLargeDue = false
+        if let large, !hasSmall || passedOver >= (smallFirst ? 2 : 1) {
+            passedOver = 0
             return takeTurn(of: turns.remove(at: large), changes: wanted).requests
         }
         let batch = take(changes: wanted, passingOver: \.isLarge)
-        isLargeDue = lines.values.contains(where: \.isLarge)
+        passedOver = lines.values.contains(where: \.isLarge) ? passedOver + 1 : 0
         return batch
     }
 
