@@ -47,6 +47,20 @@ import Testing
         await store.close()
     }
 
+    @Test func `a store that is opened during a check does not look like one below a newer log`()
+        async throws
+    {
+        let home = try TemporaryStore()
+        await (try await home.openReady()).close()
+        let known = try #require(try StoreWitness.record(of: home.path))
+        #expect(known.isEnded)
+        let store = try await home.openReady()
+        #expect(try #require(try StoreWitness.record(of: home.path)).commits > known.commits)
+        let connections = StoreConnections(path: home.path, settings: .forTests)
+        #expect(connections.problemBelowTheLog(known) == nil)
+        await store.close()
+    }
+
     @Test func `an orderly end leaves the file alone without a log although readers were open`()
         async throws
     {

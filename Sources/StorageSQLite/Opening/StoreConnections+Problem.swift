@@ -19,6 +19,8 @@ extension StoreConnections {
     func problemBelowTheLog(_ known: WitnessRecord?) -> StorageError? {
         guard let known, LogTrimmer.size(of: path + "-wal") > 0 else { return nil }
         if known.isEnded, let both = state(), both.commits > known.commits {
+            // A relay that has started since the witness was read noted that it goes on.
+            guard (try? StoreWitness.record(of: path)) == known else { return nil }
             return .lost(
                 path: path,
                 reason: "it ended in order after \(known.commits) commits, with everything in the "
