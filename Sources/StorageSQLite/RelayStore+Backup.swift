@@ -46,7 +46,7 @@ extension RelayStore {
     /// - Throws: ``StorageError``; then there is no file `target`.
     package static func backUp(path: String, to target: String) throws -> StoreReport {
         do {
-            return try StoreBackup(path: path, target: target).run()
+            return try StoreBackup(path: try StorePlace.resolve(path), target: target).run()
         } catch {
             throw StorageError.opening(path, failed: error)
         }

@@ -272,6 +272,12 @@ import Testing
             #expect(throws: StorageError.self) {
                 try RelayStore.restore(from: mixed.path, to: mixed.path + ".new")
             }
+            let link = mixed.path + ".link"
+            try FileManager.default.createSymbolicLink(
+                atPath: link, withDestinationPath: mixed.path)
+            #expect(throws: StorageError.self) {
+                try RelayStore.backUp(path: link, to: mixed.path + ".copy")
+            }
             let error = #expect(throws: StorageError.self) { try mixed.open() }
             guard source === older else { continue }
             #expect("\(try #require(error))".contains("is an older copy or another store's"))
