@@ -220,6 +220,22 @@ struct SchemaTests {
         #expect(try RelayStore.check(other).problems == [])
     }
 
+    @Test func `a disabled trigger that is not the store's own is let be`() throws {
+        let place = try TestPlace()
+        _ = try RelayStore.migrate(try place.place())
+        try place.server.sql(
+            """
+            CREATE SCHEMA audit\(place.schema);
+            CREATE FUNCTION audit\(place.schema).note() RETURNS trigger LANGUAGE plpgsql
+                AS 'BEGIN RETURN NULL; END';
+            SET search_path = \(place.schema);
+            CREATE TRIGGER noted AFTER INSERT ON device
+                FOR EACH ROW EXECUTE FUNCTION audit\(place.schema).note();
+            ALTER TABLE device DISABLE TRIGGER noted
+            """)
+        #expect(try RelayStore.check(try place.place()).problems == [])
+    }
+
     @Test func `a role whose sessions are those of a replica is refused`() throws {
         let place = try TestPlace()
         _ = try RelayStore.migrate(try place.place())

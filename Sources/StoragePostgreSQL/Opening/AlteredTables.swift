@@ -5,7 +5,8 @@ import Storage
 ///
 /// A relay would work with such tables and break its promises: triggers count what quotas bound,
 /// and hold the references between tables; an unlogged table is emptied when the server crashes;
-/// and row-level security hides rows. A restore that was cut off, or tuning, leaves tables so.
+/// and row-level security hides rows. A restore that was cut off, or tuning, leaves tables so. An
+/// administrator's own triggers may be disabled.
 enum AlteredTables {
     /// Returns what is switched off and what to do; `nil` if nothing is.
     static func finding(
@@ -14,7 +15,7 @@ enum AlteredTables {
         let found = try connection.query(
             """
             WITH entity AS (
-                SELECT oid, relname AS name, relpersistence
+                SELECT oid, relname AS name, relnamespace, relpersistence
                 FROM pg_catalog.pg_class
                 WHERE relkind = 'r' AND relname = ANY (\(NeededPrivileges.names))
                     AND relnamespace = (
@@ -26,9 +27,11 @@ enum AlteredTables {
                 UNION ALL
                 SELECT 'triggers', name FROM entity WHERE EXISTS (
                     SELECT FROM pg_catalog.pg_trigger
+                    JOIN pg_catalog.pg_proc AS called ON called.oid = tgfoid
                     WHERE tgrelid = entity.oid AND tgenabled NOT IN ('O', 'A')
                         -- A move disables the store's own triggers, and its mark says more.
-                        AND (tgisinternal OR NOT EXISTS (SELECT FROM storeMove)))
+                        AND (tgisinternal OR called.pronamespace = entity.relnamespace
+                            AND NOT EXISTS (SELECT FROM storeMove)))
                 UNION ALL
                 SELECT 'unlogged', name FROM entity WHERE relpersistence <> 'p'
                 UNION ALL
