@@ -28,6 +28,29 @@ import Testing
         await rig.store.close()
     }
 
+    @Test func `a stop while the disk is not mounted leaves the rest to the next start`()
+        async throws
+    {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let (chain, disk) = (rig.spool.chainName, rig.destination.objects)
+        rig.destination.empty()
+        try await rig.append(2)
+        await rig.store.close()
+        await rig.shipper.finish()
+        #expect(rig.destination.objects.isEmpty)
+        rig.destination.hold(disk)
+        let again = try await ShippingRig(at: rig.home, clock: rig.clock, to: rig.destination)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        #expect(again.spool.takeEnding() == nil && again.spool.chainName == chain)
+        #expect(try await ShippingRig.restored(rig.destination).head == 5)
+        await again.store.close()
+    }
+
     @Test func `a place that another store has taken meanwhile gets nothing`() async throws {
         let rig = try await ShippingRig()
         try await rig.furnish()

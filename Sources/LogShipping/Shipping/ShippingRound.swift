@@ -62,9 +62,9 @@ struct ShippingRound {
         try await makeBase()
     }
 
-    /// Ships the segments that the closed store left, if the destination belongs to this store.
+    /// Ships the segments that the closed store left, if the note at the place names this store.
     mutating func finish() async throws {
-        try await look()
+        if try await isClaimed() { try await look() }
         try await shipWaiting()
     }
 
