@@ -28,6 +28,29 @@ import Testing
         await rig.store.close()
     }
 
+    @Test func `an idle store does not make a new copy while the disk is not mounted`()
+        async throws
+    {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        try await rig.append(3)
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        let (chain, disk) = (rig.spool.chainName, rig.destination.objects)
+        // It is time to look for the copy, and then for a new one.
+        for wait in [.seconds(601), rig.shipper.settings.baseInterval] {
+            rig.destination.empty()
+            rig.clock.advance(by: wait)
+            await #expect(throws: ShippingFailure.self) { try await round.run() }
+            #expect(rig.destination.objects.isEmpty)
+            rig.destination.hold(disk)
+            try await round.run()
+            #expect(rig.spool.takeEnding() == nil && rig.spool.chainName == chain)
+        }
+        #expect(rig.shipper.status.bases == 2)
+        await rig.store.close()
+    }
+
     @Test func `a stop while the disk is not mounted leaves the rest to the next start`()
         async throws
     {

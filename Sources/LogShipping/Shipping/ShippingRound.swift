@@ -168,11 +168,12 @@ struct ShippingRound {
         if let lookedAt, now >= lookedAt, now.duration(since: lookedAt) < Self.lookingInterval {
             return
         }
+        try await checkPlace()
         lookedAt = now
         guard let lack = try await lack(of: base.name, of: base.parts) else {
             return try await checkFork(of: base.chain)
         }
-        // The note that names the owning store may have been removed as well.
+        // What there is of other copies is not known any more either.
         isKnown = false
         spool.end(because: "\(lack) is no longer at \(destination.place)")
     }
@@ -214,8 +215,8 @@ struct ShippingRound {
         Array("belfry-backup 1\nstore \(shipper.store.storeIdentity)\n".utf8)
     }
 
-    /// Refuses to ship to a place without the note, such as the folder below a disk that is not
-    /// mounted.
+    /// Refuses to ship to a place without the note, or to look for copies there, such as the folder
+    /// below a disk that is not mounted.
     private mutating func checkPlace() async throws {
         if try await isClaimed() {
             absence.end()
@@ -312,12 +313,12 @@ struct ShippingRound {
     private mutating func makeBase() async throws {
         guard let extent = spool.extent else { return }
         if copying == nil {
+            try await checkPlace()
             let catalogue = Catalogue(try await destination.names(below: ""))
             guard !catalogue.isForked(extent.chain) else {
                 return spool.end(because: ShippingFailure.forked)
             }
             if let lost = missing(from: extent.since, in: catalogue, of: extent.chain) {
-                // The note that names the owning store may have been removed as well.
                 isKnown = false
                 return spool.end(because: gone(lost))
             }
