@@ -249,6 +249,31 @@ import Testing
         #expect(whole.head == 62 && whole.outcome.later == nil)
     }
 
+    @Test func `what a lost write-ahead log held is in the next copy`() async throws {
+        let rig = try await ShippingRig()
+        try await rig.furnish()
+        var round = ShippingRound(rig.shipper)
+        try await round.run()
+        try FileManager.default.removeItem(atPath: rig.home.path + "-wal")
+        var taken: UInt64 = 0
+        do {
+            while taken < 100 {
+                try await rig.append(1)
+                taken += 1
+            }
+        } catch is StorageError {}
+        #expect(taken < 40)
+        await rig.store.close()
+        // The spool could not copy all that the log held, so the chain cannot go on.
+        #expect(rig.spool.chainName == nil)
+        let again = try await ShippingRig(at: rig.home, clock: rig.clock, to: rig.destination)
+        #expect(again.spool.chainName == nil)
+        var next = ShippingRound(again.shipper)
+        try await next.run()
+        #expect(try await ShippingRig.restored(rig.destination).head == taken)
+        await again.store.close()
+    }
+
     @Test func `a store that moved back from a server is restored in its last state`() async throws
     {
         let rig = try await ShippingRig()

@@ -63,6 +63,8 @@ struct LogTrimmer: ~Copyable {
         guard isLogInPlace else {
             // After a crash nobody would find it. A new one is made only at the next start.
             guard try startAnew(bound) else { return isDue }
+            // What the spool had not copied is in the file alone.
+            spool?.end(because: "the write-ahead log was moved, removed or exchanged")
             throw StorageError.closed(
                 "the write-ahead log was moved, removed or exchanged; all that was in it is in the "
                     + "file now, so the next start lacks nothing")
