@@ -58,6 +58,32 @@ import Testing
         let never = index.cost(of: try subscription(900, "pin == '4712'"))
         #expect(once == never)
         #expect(often.candidatesPerChange > once.candidatesPerChange)
+        // Names that hardly any change has are not expected, however many a condition lists.
+        let names = (0..<200).map { "'friend\($0)'" }.joined(separator: ", ")
+        let friends = index.cost(of: try subscription(901, "pin IN {\(names)}"))
+        #expect(friends.candidatesPerChange < 0.25)
+    }
+
+    /// Nor where many conditions are verified under the value.
+    @Test func `the cost of a crowded value does not tell whether few records have it`() throws {
+        index.insert(try subscription(0, "pin == 'none'"))
+        for number in 0..<110 {
+            _ = index.matches(for: try change(["pin": .string("p\(number)")]))
+        }
+        for (place, pin) in ["4711", "4712"].enumerated() {
+            for number in 0..<70 {
+                let serial = UInt64(100 + place * 100 + number)
+                index.insert(try subscription(serial, "pin == '\(pin)' AND NOT price > \(number)"))
+            }
+        }
+        for number in 0..<140 {
+            let pin = number == 7 ? "4711" : "p\(number)"
+            _ = index.matches(for: try change(["pin": .string(pin)]))
+        }
+        let once = index.cost(of: try subscription(900, "pin == '4711' AND NOT price > 900"))
+        let never = index.cost(of: try subscription(900, "pin == '4712' AND NOT price > 900"))
+        #expect(once.crowd == 70)
+        #expect(once == never)
     }
 
     @Test func `an error never fires, even under NOT, and is counted`() throws {

@@ -22,14 +22,14 @@ struct CrowdedKeys {
         let now = selectivity.sight(of: hash, plan: plan)
         guard let start = starts[hash], start.plan == plan else {
             guard starts.count < Self.most else {
-                return selectivity.observed(hash, plan: plan)
+                return selectivity.expected(hash, plan: plan)
             }
             starts[hash] = Start(plan: plan, sight: now)
             return nil
         }
         let then = start.sight.faded(to: now.halvings)
         guard now.samples >= then.samples + Selectivity.enough else { return nil }
-        let hits = Double(now.hits) - Double(then.hits)
-        return min(max(hits + 0.25, 0.25) / Double(now.samples - then.samples), 1)
+        return Selectivity.expected(
+            hits: Int(now.hits) - Int(then.hits), in: now.samples - then.samples)
     }
 }

@@ -52,30 +52,27 @@ struct Selectivity: ~Copyable {
     /// Returns whether there are enough samples of a plan.
     func knows(plan: Int) -> Bool { samples(plan: plan) >= Self.enough }
 
-    /// Returns the share of a plan's changes that hit a key; `nil` without enough samples.
-    func observed(_ hash: UInt32, plan: Int) -> Double? {
-        guard knows(plan: plan) else { return nil }
-        let (first, second) = Self.places(hash)
-        let hits = Double(min(counters[first], counters[second])) + 0.25
-        return min(hits / Double(planSamples[plan]), 1)
-    }
-
-    /// Returns the share of a plan's changes that a condition with a key expects to hit it; `nil`
-    /// without enough samples.
-    ///
-    /// Users are shown what their conditions cost. Keys of few hits are all alike, because
-    /// otherwise the cost would tell whether a single record has a value, also one that the user
-    /// may not read.
+    /// Returns the share of a plan's changes that are expected to hit a key; `nil` without enough
+    /// samples.
     func expected(_ hash: UInt32, plan: Int) -> Double? {
         guard knows(plan: plan) else { return nil }
         let (first, second) = Self.places(hash)
-        let hits = min(counters[first], counters[second])
-        let shown = hits < Self.few ? 1 : Double(hits)
-        return min((shown + 0.25) / Double(planSamples[plan]), 1)
+        let hits = Int(min(counters[first], counters[second]))
+        return Self.expected(hits: hits, in: planSamples[plan])
     }
 
-    /// The number of hits below which a key counts as hit once.
-    private static let few: UInt16 = 8
+    /// Returns the share that is expected of a key that was hit by so many of the samples.
+    ///
+    /// Users are shown what their conditions cost. Keys of few hits are all alike, because
+    /// otherwise the cost would tell whether a single record has a value, also one that the user
+    /// may not read. They count as never hit: most keys are, and a condition with a list of two
+    /// hundred names would otherwise be expected at every change.
+    static func expected(hits: Int, in samples: UInt32) -> Double {
+        min((Double(hits < few ? 0 : hits) + 0.25) / Double(samples), 1)
+    }
+
+    /// The number of hits below which a key counts as never hit.
+    private static let few = 8
 
     /// The state of the counters for a key at one moment.
     struct Sight {
