@@ -172,6 +172,22 @@ import Testing
         }
     }
 
+    @Test func `who may be told is not asked while that takes no time`() throws {
+        let index = SubscriptionIndex(seed: 3)
+        for serial in 1...20 as ClosedRange<UInt64> {
+            index.insert(try subscription(serial, RecordPredicate(format: "a + 0 == \(serial)")))
+        }
+        let change = try change(RecordImage(["a": .integer(7)]))
+        var (serials, asked): ([UInt64], Int) = ([], 0)
+        let dear = index.matches(for: change, into: &serials) { _ in
+            asked += 1
+            return false
+        }
+        #expect(dear == nil)
+        #expect(serials == [7])
+        #expect(asked == 0)
+    }
+
     /// Returns an index whose clock is a second later at every reading.
     private static func indexByTime() -> SubscriptionIndex {
         let clock = SteppingClock()

@@ -92,9 +92,9 @@ struct ContainerState: Sendable {
     /// Adds the serials of the subscriptions that a change fires, ascending, regardless of who may
     /// read it.
     ///
-    /// Adds the serials of those whose conditions had an error on it to `erring`. Conditions of
-    /// users who may not read the record are not evaluated: they must neither cost anybody the
-    /// change, nor show by their cost what the record holds.
+    /// Adds the serials of those whose conditions had an error on it to `erring`. Once that takes
+    /// long, conditions of users who may not read the record are not evaluated: they must neither
+    /// cost anybody the change, nor show by their cost what the record holds.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     func matches(

@@ -261,15 +261,9 @@ final class LiveContainer {
     ) throws(DearChange) -> [UInt32] {
         var serials: [UInt64] = []
         let change = RecordChange.showing(record.record, in: place)
-        var dear = index.matches(
-            for: change, now: change.occurredAt,
-            mostSteps: mayJudge == nil ? mostSteps : min(mostSteps, LiveSettings.stepsForAll),
-            into: &serials)
-        if dear != nil, mayJudge != nil {
-            dear = index.matches(
-                for: change, now: change.occurredAt, mostSteps: mostSteps, into: &serials,
-                among: mayJudge)
-        }
+        let dear = index.matches(
+            for: change, now: change.occurredAt, mostSteps: mostSteps, into: &serials,
+            among: mayJudge)
         if let dear { throw dear }
         return serials.map { UInt32(truncatingIfNeeded: $0) }.sorted()
     }
@@ -302,14 +296,8 @@ final class LiveContainer {
         defer { close(unheard.take()) }
         let later = audience(of: change.readers, unheard)
         let earlier = audience(of: change.readersBefore ?? change.readers, unheard)
-        var dear = changes.matches(
-            for: change, now: now,
-            mostSteps: later == nil ? mostSteps : min(mostSteps, LiveSettings.stepsForAll),
-            into: &serials)
-        if dear != nil, later != nil {
-            dear = changes.matches(
-                for: change, now: now, mostSteps: mostSteps, into: &serials, among: later)
-        }
+        let dear = changes.matches(
+            for: change, now: now, mostSteps: mostSteps, into: &serials, among: later)
         if let dear { throw dear }
         try rules.apply(
             to: change, now: now, mostSteps: mostSteps, among: earlier, matches: &serials)

@@ -22,9 +22,6 @@ package struct LiveSettings: Sendable, Hashable {
     static let stepsBesideOthers = Limits.maximumStepsPerChange - 1
     /// The same limit for a container whose conditions have taken too much of the shared time.
     static let stepsOfDebtor = 1_000_000
-    /// The steps that may be taken for a record that not everybody may read before it matters who
-    /// looks.
-    static let stepsForAll = 50_000
     /// How long an unused group is kept, so that a page that is loaded again finds it.
     static let afterlife = Duration.seconds(10)
 

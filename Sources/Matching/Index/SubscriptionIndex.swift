@@ -113,23 +113,30 @@ package final class SubscriptionIndex: Sendable {
     /// It also adds the serials of subscriptions whose predicates had an evaluation error to
     /// `erring`, at most ten thousand, in no particular order.
     ///
-    /// A condition is only evaluated, and its steps only counted, if `mayJudge` holds for one of
-    /// its subscriptions. The answer may still contain others, which needed no evaluation.
+    /// Once that has taken a tenth of a millisecond, a condition is only evaluated, and its steps
+    /// only counted, if `mayJudge` holds for one of its subscriptions. Until then nobody is asked:
+    /// most changes take less, and a condition may be that of a million users. The answer may
+    /// contain others.
     package func matches(
         for change: RecordChange, now: Timestamp?, mostSteps: Int, into serials: inout [UInt64],
         erring: inout [UInt64], among mayJudge: ((UInt64) -> Bool)? = nil
     ) -> DearChange? {
         reading { content, reader -> DearChange? in
-            reader.scratch.mayJudge = mayJudge
-            defer { reader.scratch.mayJudge = nil }
             reader.change.encoder.mostSlowBytes = Self.slowBytes(within: mostSteps)
             reader.change.mostWalkedSteps = mostSteps
             content.decode(change, now: now, into: reader.change)
             if let dear = Self.givenUp(reader.change, content, after: mostSteps, &serials) {
                 return dear
             }
-            reader.scratch.mostSteps = mostSteps
-            let dear = content.match(reader.change, &reader.scratch, into: &serials)
+            reader.scratch.mostSteps =
+                mayJudge == nil ? mostSteps : min(mostSteps, Self.stepsForAll)
+            var dear = content.match(reader.change, &reader.scratch, into: &serials)
+            if dear != nil, mayJudge != nil {
+                reader.scratch.mayJudge = mayJudge
+                reader.scratch.mostSteps = mostSteps
+                dear = content.match(reader.change, &reader.scratch, into: &serials)
+                reader.scratch.mayJudge = nil
+            }
             if !reader.scratch.erring.isEmpty { erring += reader.scratch.erring }
             content.sample(reader.change, &reader.samples)
             return dear

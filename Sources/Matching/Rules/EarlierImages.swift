@@ -34,7 +34,7 @@ package struct EarlierImages: Sendable {
     /// Returns the serials of the conditions that held on the before image of `change`; empty if
     /// the change has no before image.
     ///
-    /// Conditions for which `mayJudge` does not hold are not evaluated.
+    /// Conditions for which `mayJudge` does not hold are not evaluated once that takes long.
     ///
     /// - Throws: `DearChange` if that takes more than `mostSteps`.
     package func serials(
