@@ -47,6 +47,26 @@ import Testing
         #expect(own.results([1], readableBy: ["zoe\u{301}"]) == [2])
     }
 
+    @Test func `whether a record has a reader among the results of a query`() {
+        var own = OwnResults()
+        let names = ["alice", "bob", "zoe\u{301}"]
+        for (index, name) in names.enumerated() {
+            _ = own.insert(Self.group(UInt32(index + 1), of: Self.user(name)))
+        }
+        let many = (0..<100).map { "user\($0)" }
+        let lists = [[], ["bob"], ["carol"], ["zo\u{e9}"], ["zoe\u{301}"], many, many + ["alice"]]
+        for readers in lists {
+            let isFound = own.hasReader(among: ReaderNames(readers), of: 1)
+            #expect(isFound == !own.results([1], readableBy: readers).isEmpty, "\(readers)")
+            let listeners = LiveListeners(names.map(Self.user))
+            #expect(listeners.include(anyOf: ReaderNames(readers)) == isFound, "\(readers)")
+        }
+        #expect(own.hasReader(among: ReaderNames([RecordChange.everybody]), of: 1))
+        #expect(LiveListeners([.server]).include(anyOf: ReaderNames([])))
+        _ = own.insert(Self.group(4, of: .server))
+        #expect(own.hasReader(among: ReaderNames([]), of: 1))
+    }
+
     @Test func `another result is filed when the filed one is removed`() {
         var own = OwnResults()
         let names = ["alice", "bob", "carol"]

@@ -171,12 +171,11 @@ extension LiveEngine {
         /// Returns which conditions may be evaluated on a record; `nil` if everybody may read it.
         private func audience(of record: LiveRecord) -> ((UInt64) -> Bool)? {
             guard record.isForSome, let readers = record.readers else { return nil }
+            let names = ReaderNames(readers)
             return { serial in
                 let number = UInt32(truncatingIfNeeded: serial)
-                if own.isFiled(number) {
-                    return !own.results([number], readableBy: readers).isEmpty
-                }
-                if listeners[number]?.include(anyOf: readers) ?? false { return true }
+                if own.isFiled(number) { return own.hasReader(among: names, of: number) }
+                if listeners[number]?.include(anyOf: names) ?? false { return true }
                 unheard.note([serial])
                 return false
             }

@@ -15,11 +15,13 @@ struct LiveListeners: Sendable {
     }
 
     /// Returns whether one of them is among the users who may read a record.
-    func include(anyOf readers: [String]) -> Bool {
+    ///
+    /// It takes as long as the shorter of the two lists.
+    func include(anyOf names: ReaderNames) -> Bool {
         if hasServer { return true }
-        return readers.contains { name in
-            UserID(rawValue: name).map { users.contains($0) } ?? false
-        }
+        guard let named = names.users else { return !users.isEmpty }
+        return named.count < users.count
+            ? named.contains { users.contains($0) } : users.contains { named.contains($0) }
     }
 
     /// Returns whether all of them are among others.
@@ -38,10 +40,14 @@ extension LiveContainer {
 
     /// Returns whether any of the groups that an index finds by this number is shown to one of the
     /// users who may read a record.
-    private func isHeard(_ number: UInt32, by list: [String], _ names: ReaderNames) -> Bool {
-        if own.isFiled(number) { return !own.results([number], readableBy: list).isEmpty }
+    private func isHeard(_ number: UInt32, by names: ReaderNames) -> Bool {
+        if own.isFiled(number) { return own.hasReader(among: names, of: number) }
         guard let group = groups[number] else { return false }
-        if let reader = group.reader { return reader.isAmong(list) }
+        switch group.reader {
+        case .server?: return true
+        case .user(let user)?: return names.contains(user)
+        case nil: break
+        }
         return group.clients.contains { isReader($0, names) }
             || group.waiting.contains { isReader($0.client, names) }
     }
@@ -65,7 +71,7 @@ extension LiveContainer {
         let names = ReaderNames(readers)
         return { serial in
             let number = UInt32(truncatingIfNeeded: serial)
-            if self.isHeard(number, by: readers, names) { return true }
+            if self.isHeard(number, by: names) { return true }
             unheard.note([serial])
             return false
         }

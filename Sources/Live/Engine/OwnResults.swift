@@ -61,6 +61,22 @@ struct OwnResults: Sendable {
     /// Returns whether the index has this result, on behalf of all results of its query.
     func isFiled(_ number: UInt32) -> Bool { queries[number] != nil }
 
+    /// Returns whether one of the results that the index finds by this one belongs to a user who
+    /// may read a record.
+    ///
+    /// It takes as long as the shorter of the two lists.
+    func hasReader(among names: ReaderNames, of number: UInt32) -> Bool {
+        guard let readers = queries[number]?.numbers else { return false }
+        if readers[.server] != nil { return true }
+        guard let named = names.users else { return !readers.isEmpty }
+        guard named.count >= readers.count else {
+            return named.contains { readers[.user($0)] != nil }
+        }
+        return readers.keys.contains { reader in
+            if case .user(let user) = reader { named.contains(user) } else { true }
+        }
+    }
+
     /// Returns all results that the index finds by this one, which comes last.
     func all(foundBy number: UInt32) -> [UInt32] {
         guard let query = queries[number] else { return [number] }

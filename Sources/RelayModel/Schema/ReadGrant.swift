@@ -110,7 +110,7 @@ extension RecordChange {
 /// A list of readers as a set, for checks of many users.
 package struct ReaderNames: Sendable {
     /// The users in the list; `nil` if everyone is.
-    private let users: Set<UserID>?
+    package let users: Set<UserID>?
 
     /// Creates a set from a list; `nil` means no list, which admits everyone.
     package init(_ readers: [String]?) {
