@@ -311,6 +311,24 @@ import Testing
             #expect(owners == ["alice", "bob"])
         }
     }
+
+    @Test("a hidden record leaves nothing of a result that nobody looks at any more")
+    func forgetsWhatNobodySees() async throws {
+        let scenario = try await LiveScenario()
+        try await scenario.withEngine { engine in
+            try await ModelClient.of(1).come(
+                Self.queries.filter { $0.key == "first" }, to: engine)
+            await engine.disconnect(1)
+            let before = await engine.heldContainers
+            #expect(before == 1)
+            try await scenario.modify([
+                LiveScenario.edit(.create, "bobs", ["price": .integer(1)], readers: ["bob"])
+            ])
+            try await engine.reachHead()
+            let after = await engine.heldContainers
+            #expect(after == 0)
+        }
+    }
 }
 
 private extension LiveEngine {
@@ -318,4 +336,7 @@ private extension LiveEngine {
     var owners: [String] {
         containers.values.flatMap(\.groups.values).map(\.owner.rawValue).sorted()
     }
+
+    /// The number of containers of which something is kept.
+    var heldContainers: Int { containers.count }
 }

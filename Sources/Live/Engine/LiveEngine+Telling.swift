@@ -303,6 +303,8 @@ extension LiveEngine {
         if let tableKey = LiveContainer.tableKey(of: group.query) {
             container.tables[tableKey]?.namesReaders = true
         }
+        // A group that nobody looks at any more is replaced by none.
+        if container.groups.isEmpty { containers[container.key] = nil }
     }
 }
 
