@@ -15,9 +15,9 @@ final class SourceMemory: Sendable {
 
     /// Returns the source that `stored` defines.
     ///
-    /// `all` are the stored sources of the container, if they are known. Entries of sources that
-    /// are no longer among them are removed, so that creating and deleting sources does not fill
-    /// the memory.
+    /// `all` are the stored sources of the container, if they are known. If there are more entries
+    /// than these, those of other sources are removed, so that creating and deleting sources does
+    /// not fill the memory.
     ///
     /// - Throws: `JSONContractError` if the definition was written by a newer version of Belfry.
     func source(
@@ -29,12 +29,15 @@ final class SourceMemory: Sendable {
         if let known, known.definition.isCopy(of: stored.definition) { return known.source }
         let isKnown = known?.definition.isSpelled(as: stored.definition) == true
         let source = if let known, isKnown { known.source } else { try stored.changeSource() }
-        let names = all.map { Set($0.map(\.name)) }
+        let reading = Reading(definition: stored.definition, source: source)
         readings.withLock { readings in
-            var own = readings[stored.container] ?? [:]
-            if let names { own = own.filter { names.contains($0.key) } }
-            own[stored.name] = Reading(definition: stored.definition, source: source)
-            readings[stored.container] = own
+            readings[stored.container, default: [:]][stored.name] = reading
+            // Not each time: a thousand sources may be asked for one after the other.
+            guard let all, let own = readings[stored.container], own.count > all.count else {
+                return
+            }
+            let names = Set(all.map(\.name))
+            readings[stored.container] = own.filter { names.contains($0.key) }
         }
         return source
     }
