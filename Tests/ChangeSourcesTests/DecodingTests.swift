@@ -324,7 +324,8 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
         let values = Array(repeating: "1", count: names.count).joined(separator: ",")
         let body =
             #"{"change":[{"kind":"delete","schema":"public","table":"t","#
-            + #""oldkeys":{"keynames":[\#(names.joined(separator: ","))],"keyvalues":[\#(values)]},"#
+            + #""oldkeys":{"keynames":[\#(names.joined(separator: ","))],"#
+            + #""keyvalues":[\#(values)]},"#
             + #""pk":{"pknames":[\#(names.reversed().joined(separator: ","))]}}]}"#
         let source = try source("wal2json", more: #", "maximumBodyBytes": 4194304"#)
         #expect(
@@ -381,6 +382,30 @@ private func keys(_ batch: DecodedBatch) -> [DedupeKey?] {
             "supabase",
             mapping: #"{"readers": {"column": "readrs"}, "tables": {"t": {"readers": null}}}"#)
         #expect(decoded(open, posted).allSatisfy { $0.hasPrefix("create t/1") })
+    }
+
+    /// wal2json has no whole rows without REPLICA IDENTITY FULL, but all columns of a changed one.
+    @Test(arguments: [#"{"column": "readers"}"#, #"{"pointer": "/columns/2/value"}"#])
+    func `a null in the place of readers was sent, unless its row was deleted`(
+        readers: String
+    ) throws {
+        let wal = try source("wal2json", mapping: #"{"readers": \#(readers)}"#)
+        func lacks(_ action: String, _ value: String?) throws -> [Bool] {
+            var columns =
+                #"{"name":"id","type":"integer","value":1},"#
+                + #"{"name":"note","type":"text","value":"x"}"#
+            if let value { columns += #",{"name":"readers","type":"text","value":\#(value)}"# }
+            let body =
+                #"{"action":"\#(action)","schema":"public","table":"t","columns":[\#(columns)],"#
+                + #""identity":[{"name":"id","type":"integer","value":1}]}"#
+            return try wal.decode(webhook(body)).items.map { item in
+                if case .change(let change, _) = item { change.lacksReaders } else { false }
+            }
+        }
+        #expect(try lacks("U", "null") == [false])
+        #expect(try lacks("U", nil) == [true])
+        #expect(try lacks("U", #""bob""#) == [false])
+        #expect(try lacks("D", nil) == [true])
     }
 
     // A list of one megabyte, repeated for a thousand changes, would take a gigabyte in the log.

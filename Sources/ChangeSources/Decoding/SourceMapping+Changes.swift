@@ -124,8 +124,7 @@ extension SourceMapping {
             deviceID: (first(places.originDevice) ?? reported.deviceID)
                 .flatMap(DeviceID.init(rawValue:)),
             userID: (first(places.originUser) ?? reported.userID).flatMap(UserID.init(rawValue:)))
-        change.readers = try readerNames(reported, places.readers, item, after, before)
-        change.lacksReaders = change.readers == nil && lacks(places.readers, in: change.judgedImage)
+        try fillReaders(&change, reported, places.readers, item)
         change.occurredAt = reported.occurredAt
         if let occurredAt = places.occurredAt {
             change.occurredAt = try moment(at: occurredAt, item, after, before)
@@ -154,52 +153,6 @@ extension SourceMapping {
             if case .timestamp(let moment)? = type.convert(value, zoneID: zone) { return moment }
         }
         throw item.failure("occurredAt is neither a date nor milliseconds since 1970")
-    }
-
-    /// Throws if a whole row lacks the column that the mapping names for its readers.
-    ///
-    /// If the column's name is mistyped, everyone would learn of the change.
-    private func requireColumn(
-        of readers: ValuePlace, _ reported: ReportedChange, _ item: SourceItem
-    ) throws(JSONContractError) {
-        guard case .column(let name) = readers, item.source.preset.tellsWholeRows,
-            let image = reported.after, image.completeness == .full, image.fields[name] == nil
-        else { return }
-        throw JSONContractError(
-            path: readers.path(in: image.path),
-            reason: "the row lacks this column, which the mapping names for its readers; if the "
-                + "table has no readers, set \"readers\": null for it in the mapping's \"tables\"")
-    }
-
-    /// Returns whether the row may have readers in a part of it that was not sent.
-    private func lacks(_ readers: ValuePlace?, in row: RecordImage?) -> Bool {
-        switch readers {
-        case .column, .pointer: row?.completeness != .full
-        case .constant, .header, nil: false
-        }
-    }
-
-    private func readerNames(
-        _ reported: ReportedChange, _ readers: ValuePlace?, _ item: SourceItem,
-        _ after: RecordFields, _ before: RecordFields
-    ) throws(JSONContractError) -> [String]? {
-        guard let readers else { return reported.readers }
-        switch item.value(at: readers, fields: after, before) {
-        case nil:
-            try requireColumn(of: readers, reported, item)
-            return reported.readers
-        case .string(let name)?: return [name]
-        case .list(let values)?:
-            let names = values.compactMap(item.nameText)
-            guard names.count == values.count else { break }
-            return names
-        case .set(let values)?:
-            let names = values.compactMap(item.nameText)
-            guard names.count == values.count else { break }
-            return names.sorted()
-        default: break
-        }
-        throw item.failure("readers are neither a name nor a list of names")
     }
 }
 
