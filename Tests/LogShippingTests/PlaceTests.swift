@@ -1,4 +1,5 @@
 import RelayModel
+import RelayTestKit
 import StorageSQL
 import StorageSQLite
 import Testing
