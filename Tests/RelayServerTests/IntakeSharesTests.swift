@@ -418,9 +418,9 @@ import Testing
     @Test func `a request that is held too long is refused with its bound`() async throws {
         let clock = TestClock()
         let refusals = Atomic(0)
-        let turns = IntakeTurns(clock: clock, patience: .seconds(2)) {
-            refusals.add(1, ordering: .relaxed)
-        }
+        let turns = IntakeTurns(
+            clock: clock, patience: .seconds(2),
+            refused: { refusals.add(1, ordering: .relaxed) })
         _ = try await turns.run(Self.quiet, changes: 1) { ((), LogPosition(1)) }
         _ = try await turns.run(Self.busy, changes: 1000) { ((), LogPosition(1001)) }
         let held = Task { try await turns.run(Self.busy, changes: 1) { ((), nil) } }
@@ -437,7 +437,8 @@ import Testing
     @Test func `the parts of a request together take at most ten seconds`() throws {
         let clock = TestClock()
         let refusals = Atomic(0)
-        let turns = IntakeTurns(clock: clock) { refusals.add(1, ordering: .relaxed) }
+        let turns = IntakeTurns(
+            clock: clock, refused: { refusals.add(1, ordering: .relaxed) })
         var time = PartedTime(turns)
         clock.advance(by: .seconds(60))
         try time.check()
