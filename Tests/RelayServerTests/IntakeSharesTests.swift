@@ -162,7 +162,9 @@ import Testing
 
     @Test func `the pace is that of changes which others wait behind`() {
         var pace = FollowingPace()
-        #expect(pace.most(in: .seconds(1)) == IntakeShares.widthsAlone.first)
+        #expect(pace.most(in: .seconds(1), cost: nil) == IntakeShares.widthsAlone.first)
+        #expect(pace.most(in: .seconds(1), cost: .milliseconds(2)) == 500)
+        #expect(pace.most(in: .seconds(1), cost: .microseconds(2)) == 4096)
         // Changes that come one by one do not show how fast they could be followed.
         for moment in 0..<100 { pace.note(1, isMoreLeft: false, at: .seconds(moment)) }
         #expect(pace.perSecond == nil)
@@ -173,14 +175,14 @@ import Testing
         #expect(pace.perSecond == 1000)
         pace.note(100, isMoreLeft: true, at: .seconds(100) + .milliseconds(300))
         #expect(pace.perSecond == 750)
-        #expect(pace.most(in: .seconds(2)) == 1500)
+        #expect(pace.most(in: .seconds(2), cost: .seconds(1)) == 1500)
         // The last ones may have been few, and the follower waited for more.
         pace.note(1, isMoreLeft: false, at: .seconds(110))
         #expect(pace.perSecond == 750)
         pace.note(0, isMoreLeft: true, at: .seconds(111))
         pace.note(10, isMoreLeft: true, at: .seconds(121))
         #expect(pace.perSecond == 375.5)
-        #expect(pace.most(in: .milliseconds(1)) == IntakeShares.widthsAlone.least)
+        #expect(pace.most(in: .milliseconds(1), cost: nil) == IntakeShares.widthsAlone.least)
     }
 
     /// Otherwise its senders would be refused for what another one posted while it was silent.

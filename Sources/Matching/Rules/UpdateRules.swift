@@ -67,8 +67,8 @@ package struct UpdateRules: Sendable {
     ///
     /// `matches` is in ascending order before and after.
     ///
-    /// Conditions for which `mayJudge` does not hold are not evaluated on the before image once that
-    /// takes long.
+    /// Conditions for which `mayJudge` does not hold are not evaluated on the before image once
+    /// that takes long.
     ///
     /// - Throws: `DearChange` if the before image takes more than `mostSteps`.
     package func apply(

@@ -114,12 +114,10 @@ package final class Relay: Service {
             queue: store, settings: configuration.fetching.polls, clock: world.clock,
             now: world.now)
         self.polls = polls
-        let turns = IntakeTurns(clock: world.clock, window: configuration.delivery.inFlight) {
-            directory.count > 1
-        } refused: {
-            [gate = store.gate] in
-            gate.count(.share)
-        }
+        let turns = IntakeTurns(
+            clock: world.clock, window: configuration.delivery.inFlight,
+            hasNeighbors: { directory.count > 1 },
+            refused: { [gate = store.gate] in gate.count(.share) })
         queries = QueryAdmission(settings: configuration.queries, clock: world.clock)
         console = ConsoleSessions(configuration.console) { world.randomBytes($0) }
         series = RecentSeries(identifiers: RandomIdentifiers { world.randomBytes($0) })

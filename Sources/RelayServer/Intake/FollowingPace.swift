@@ -34,9 +34,15 @@ struct FollowingPace: Sendable, Hashable {
     }
 
     /// Returns how many changes may be left to follow, so that they take `time`.
-    func most(in time: Duration) -> Int {
-        guard let perSecond else { return IntakeShares.widthsAlone.first }
-        let count = min(perSecond * (time / .seconds(1)), 1e9)
-        return max(IntakeShares.widthsAlone.least, Int(count))
+    ///
+    /// `cost` is the follower's own time for one change, if it is known. It is used until changes
+    /// have had to wait.
+    func most(in time: Duration, cost: Duration?) -> Int {
+        let widths = IntakeShares.widthsAlone
+        if let perSecond {
+            return max(widths.least, Int(min(perSecond * (time / .seconds(1)), 1e9)))
+        }
+        guard let cost else { return widths.first }
+        return max(widths.least, Int(min(time / max(cost, .nanoseconds(1)), widths.unmeasured)))
     }
 }

@@ -55,9 +55,9 @@ struct IntakeShares: Sendable {
 
     /// The number of unfollowed changes that a new container may have, and the maximum.
     static let widths = (first: 16, most: 4096)
-    /// The least number of unfollowed changes of a container that is alone for now, and the number
-    /// as long as it is not known how fast its changes are followed.
-    static let widthsAlone = (least: 16, first: 256)
+    /// The numbers of unfollowed changes of a container that is alone for now: at least, before
+    /// anything is known of its changes, and at most before any of them had to wait.
+    static let widthsAlone = (least: 16, first: 64, unmeasured: 4096.0)
     /// The smallest part of a divided request if the container's changes are cheap.
     static let leastPart = 64
     /// How long it is remembered that an inactive container has dear changes.
@@ -140,8 +140,8 @@ struct IntakeShares: Sendable {
     func portion(of container: ContainerKey, at now: Duration) -> Int {
         guard contention.isContended(by: container, at: now) else {
             guard hasNeighbors else { return .max }
-            guard let share = shares[container], share.cost != nil else { return Self.leastPart }
-            return max(Self.leastPart, share.pace.most(in: settings.waitForNewcomer))
+            guard let share = shares[container] else { return Self.leastPart }
+            return max(Self.leastPart, mostAlone(share))
         }
         guard let share = shares[container] else { return Self.widths.first }
         let isCheap =
@@ -179,7 +179,12 @@ struct IntakeShares: Sendable {
         if contention.isContended(by: container, at: latest) {
             return share.hasRoom(followedUpTo)
         }
-        return !hasNeighbors || share.open < share.pace.most(in: settings.waitForNewcomer)
+        return !hasNeighbors || share.open < mostAlone(share)
+    }
+
+    /// The number of unfollowed changes that a container may have that is alone for now.
+    private func mostAlone(_ share: Share) -> Int {
+        share.pace.most(in: settings.waitForNewcomer, cost: share.cost)
     }
 
     /// Admits waiting requests as long as there is room.

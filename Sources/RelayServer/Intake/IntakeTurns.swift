@@ -150,8 +150,8 @@ package final class IntakeTurns: Sendable {
         return StorageError.bounded(
             .share,
             reason:
-                "the container's changes arrive faster than the relay can process them, and those of "
-                + "other containers would wait")
+                "the container's changes arrive faster than the relay can process them, and those "
+                + "of other containers would wait")
     }
 
     /// The current time by the clock that measures waits.
