@@ -13,7 +13,7 @@ busy.
 """
 import argparse, http.client, json, multiprocessing, os, random, shutil, socket, sys, tempfile
 import threading, time
-from rig import CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
+from rig import ADMIN_TOKEN, CONTAINER, PATIENCE, Gateway, Relay, binary, device_token, user_token
 from ranges import Tail, delays
 
 HOSTILE = "iCloud.com.example.Noise"
@@ -200,6 +200,44 @@ def alterations(state, place):
                 "recordType": "Large", "recordName": f"large{number}", "fields": {
                     large or "n": {"value": "x" * 480_000 if large else state["n"]}}}}
                 for number in names]})
+
+
+@attack(2, 200)
+def atomics(state, place):
+    """Small changes of records of a megabyte, three in one transaction."""
+    user, zone = f"atomic{state['id']}", {"zoneName": "large"}
+    state["n"] += 1
+    if state["n"] == 1:
+        request(state, place, "POST", place.path("zones/modify", user, database="private"), {
+            "operations": [{"operationType": "create", "zone": {"zoneID": zone}}]})
+    large = state["n"] <= 3
+    for names in [[state["n"]]] if large else [[1, 2, 3]]:
+        request(state, place, "POST", place.path("records/modify", user, database="private"), {
+            "zoneID": zone, "atomic": True, "desiredKeys": ["n"], "operations": [{
+                "operationType": "forceUpdate", "record": {
+                    "recordType": "Large", "recordName": f"large{number}", "fields": {
+                        "t" if large else "n": {"value": "x" * 900_000 if large else state["n"]}}}}
+                for number in names]})
+
+
+@attack(1, 200)
+def schemas(state, place):
+    """A schema of 18,000 fields, all of whose types change each time."""
+    path = f"/admin/1/containers/{HOSTILE}/development/schema"
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    state["connection"] = state["connection"] or place.connect_to_operators()
+    if "schema" not in state:
+        _, text = request(state, place, "GET", path, headers=headers)
+        # What the other attacks learned stays.
+        state["schema"] = [each for each in json.loads(text)["recordTypes"]
+                           if not each["name"].startswith("Wide")
+                           and not each["name"][1:2].isdigit()]
+    state["n"] += 1
+    kind = "STRING" if state["n"] % 2 else "INT64"
+    request(state, place, "PUT", path, {"recordTypes": state["schema"] + [
+        {"name": f"Wide{number}", "fields": [
+            {"name": f"f{field}", "type": kind} for field in range(1000)]}
+        for number in range(18)]}, headers=headers)
 
 
 @attack(4, 200)
@@ -489,11 +527,12 @@ def newcomer(relay, place, innocent, tail):
 
     Returns how many seconds its push took, and the answers to the flood."""
     _, answers = run(wides, 4, place, 3, innocent)
+    name = f"ord-{10 ** 9}"
     began = time.monotonic()
     relay.expect(200, "POST", f"/changes/1/{CONTAINER}/development/database", {
-        "operation": "create", "recordType": "Artwork", "recordName": "newcomer",
+        "operation": "create", "recordType": "Artwork", "recordName": name,
         "after": {"kind": "ordinary"}})
-    while "newcomer" not in tail.seen and time.monotonic() < began + PATIENCE:
+    while name not in tail.seen and time.monotonic() < began + PATIENCE:
         time.sleep(0.02)
     wait = round(time.monotonic() - began, 1)
     relay.settled(PATIENCE)
