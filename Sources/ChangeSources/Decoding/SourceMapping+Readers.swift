@@ -8,7 +8,11 @@ extension SourceMapping {
     ) throws(JSONContractError) {
         change.readers = try readerNames(
             reported, readers, item, change.after?.fields ?? [:], change.before?.fields ?? [:])
-        change.lacksReaders = change.readers == nil && lacks(readers, change, item)
+        // An empty name is nobody's, and has a meaning of its own in kept records.
+        if change.readers?.contains(where: \.isEmpty) ?? false {
+            change.readers?.removeAll(where: \.isEmpty)
+        }
+        change.unnamedReaders = unnamed(readers, change, item)
     }
 
     /// Throws if a whole row lacks the column that the mapping names for its readers.
@@ -26,23 +30,25 @@ extension SourceMapping {
                 + "table has no readers, set \"readers\": null for it in the mapping's \"tables\"")
     }
 
-    /// Returns whether the row of a change that names no readers may have them in a part that was
+    /// Returns what it means if a change names no readers: its row may have them in a part that was
     /// not sent.
     ///
     /// A null that was sent is no such part, except in what is left of a deleted row, where
     /// databases write null for columns that they do not know.
-    private func lacks(
+    private func unnamed(
         _ readers: ValuePlace?, _ change: RecordChange, _ item: SourceItem
-    ) -> Bool {
+    ) -> UnnamedReaders {
+        guard change.readers == nil else { return .unsaid }
         let row = change.judgedImage
-        guard row?.completeness != .full else { return false }
-        let isDeleted = change.operation == .delete
+        let isSent: Bool
         switch readers {
-        case .column(let name): return isDeleted || row?.fields[name] == nil
+        case .column(let name): isSent = row?.fields[name] != nil
         case .pointer(let pointer):
-            return isDeleted || item.pointed.value(at: pointer, in: item.value) == nil
-        case .constant, .header, nil: return false
+            isSent = item.pointed.value(at: pointer, in: item.value) != nil
+        case .constant, .header, nil: return .unsaid
         }
+        if row?.completeness == .full { return .sentNone }
+        return isSent && change.operation != .delete ? .sentNone : .unsent
     }
 
     private func readerNames(

@@ -73,6 +73,19 @@ public struct KeptState: Sendable, Hashable {
     }
 }
 
+/// What it means that a change names no readers.
+package enum UnnamedReaders: Sendable, Hashable {
+    /// The source says nothing about readers.
+    case unsaid
+    /// The source has readers for its records, but did not send them with this change.
+    ///
+    /// They are those of the kept record. In the public database they are nobody's where none is
+    /// kept.
+    case unsent
+    /// The source has readers for its records, and sent that this one has none of its own.
+    case sentNone
+}
+
 /// The location of a record within a container.
 package struct RecordAddress: Sendable, Hashable {
     /// The record's name and zone.
@@ -151,11 +164,12 @@ public struct RecordChange: Sendable, Hashable {
     /// store this property.
     package var movedFrom: RecordAddress?
 
-    /// Whether the source has readers for its records, but did not send them with this change.
+    /// What it means that this change names no readers.
     ///
-    /// Then they are those of the kept record, and nobody's where none is kept. The log does not
-    /// store this property.
-    package var lacksReaders = false
+    /// The log does not store this property.
+    package var unnamedReaders = UnnamedReaders.unsaid
+    /// Whether the source has readers for its records, but did not send them with this change.
+    package var lacksReaders: Bool { readers == nil && unnamedReaders == .unsent }
 
     /// Whether this change also forgets all records of its type.
     public var forgetsType: Bool { operation == .delete && isSnapshot && isUnkept }

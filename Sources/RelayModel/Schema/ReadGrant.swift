@@ -63,6 +63,17 @@ extension RecordChange {
     /// The word for everyone in a list of readers.
     public static let everybody = "world"
 
+    /// The readers of a record whose source has readers for it, but has not sent them yet.
+    ///
+    /// The empty name is nobody's, and no source can name it. So the list hides the record until a
+    /// change says who may read it, and can be told from an empty list that the source sent.
+    package static let unsentReaders = [""]
+
+    /// Returns whether a list of readers is that of a record whose readers were not sent yet.
+    package static func areUnsent(_ readers: [String]?) -> Bool {
+        isSame(readers, as: unsentReaders)
+    }
+
     /// Returns whether `user` is in `readers`; the caller handles a missing list.
     ///
     /// Names compare by bytes, as those of ``ValidatedIdentifier`` do: two spellings of one letter

@@ -219,17 +219,25 @@ struct ShadowFilling {
 extension RecordChange {
     /// Keeps the record's readers unless the change names others.
     ///
-    /// A change without readers must not show everybody a record that was kept for a few.
+    /// A change without readers must not show everybody a record that was kept for a few. But if
+    /// the record's readers were not sent before, a change that says that it has none of its own
+    /// leaves them to the schema.
     ///
     /// `earlier` are the users who may read the kept version; `nil` means everybody. A deletion
     /// shows the record as it was, so it goes only to users who are named and could read it before.
     mutating func inheritReaders(of shadow: ShadowRecord?, whoReadBefore earlier: [String]?) {
         guard let shadow, !shadow.isDeleted else {
-            if lacksReaders { readers = [] }
+            if lacksReaders { readers = RecordChange.unsentReaders }
             return
         }
-        lacksReaders = false
-        guard let named = readers else { return readers = shadow.readers }
+        guard let named = readers else {
+            if operation != .delete, endsUnsentReaders(shadow.readers) {
+                if operation == .update { readersBefore = shadow.readers }
+                return
+            }
+            settleReaders()
+            return readers = shadow.readers
+        }
         guard let earlier, !RecordChange.isSame(named, as: earlier) else { return }
         switch operation {
         case .create: return
@@ -238,11 +246,26 @@ extension RecordChange {
         }
     }
 
+    /// Notes that the readers are those of a kept record, even where it has none of its own.
+    ///
+    /// What says the same as before stays equal, so that its prepared text is used.
+    private mutating func settleReaders() {
+        if unnamedReaders == .unsent { unnamedReaders = .unsaid }
+    }
+
+    /// Returns whether the kept readers were not sent before, and the change says that the record
+    /// has none of its own.
+    private func endsUnsentReaders(_ kept: [String]?) -> Bool {
+        unnamedReaders == .sentNone && RecordChange.areUnsent(kept)
+    }
+
     /// Takes over what a creation does not say about a record that its source renamed, because a
     /// database's log omits large values that did not change.
     mutating func takeOver(_ former: KeptState) {
-        if readers == nil { readers = former.readers }
-        lacksReaders = false
+        if readers == nil, !endsUnsentReaders(former.readers) {
+            settleReaders()
+            readers = former.readers
+        }
         if let image = former.image, let after { self.after = image.completed(by: after) }
     }
 

@@ -223,7 +223,7 @@ package struct OpenCommit {
             let creator = creator ?? (isMade ? change.origin.userID : nil)
             change.readers =
                 change.lacksReaders
-                ? []
+                ? RecordChange.unsentReaders
                 : try readGrant(of: change.recordType, in: container).readers(createdBy: creator)
             if change.readers != nil { text = nil }
         }
