@@ -120,4 +120,17 @@ import Testing
             #expect(try await !relay.arrivals().isEmpty)
         }
     }
+
+    @Test(arguments: [true, false])
+    func `a part of a row in a private database is told to its owner`(
+        isKept: Bool
+    ) async throws {
+        try await RunningRelay.with { relay in
+            try await Self.furnish(relay, isKept: isKept, in: "private")
+            try await relay.container.post(Self.part(1), to: "documents")
+            let arrivals = try await relay.arrivals()
+            #expect(arrivals.count == 1, "\(arrivals)")
+            #expect(arrivals.allSatisfy { $0.hasPrefix("bobs: ") }, "\(arrivals)")
+        }
+    }
 }

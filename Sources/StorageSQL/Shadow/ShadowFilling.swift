@@ -227,7 +227,7 @@ extension RecordChange {
     /// shows the record as it was, so it goes only to users who are named and could read it before.
     mutating func inheritReaders(of shadow: ShadowRecord?, whoReadBefore earlier: [String]?) {
         guard let shadow, !shadow.isDeleted else {
-            if lacksReaders { readers = RecordChange.unsentReaders }
+            if lacksReaders, database == .public { readers = RecordChange.unsentReaders }
             return
         }
         guard let named = readers else {
