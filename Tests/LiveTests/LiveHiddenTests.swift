@@ -65,6 +65,35 @@ import Testing
     }
 
     @Test(
+        "records that a user may not read do not count towards an ordered result of theirs",
+        arguments: [0, 2, 9])
+    func countsWhatIsReadable(thereBefore: Int) async throws {
+        let scenario = try await LiveScenario()
+        let edits = (1...9).map { number in
+            LiveScenario.edit(
+                .create, "hidden\(number)", ["price": .integer(1)], readers: ["bob"])
+        }
+        if thereBefore > 0 { try await scenario.modify(Array(edits.prefix(thereBefore))) }
+        let own = (1...3).map { LiveScenario.edit(.create, "r\($0)", ["price": .integer(1)]) }
+        try await scenario.modify(own)
+        var settings = LiveSettings()
+        settings.recordsPerResult = 3
+        let queries = [
+            "sorted": LiveScenario.query(.result, order: [LiveSortKey("price")])
+        ]
+        let stranger = ModelClient.of(1)
+        let reader = ModelClient.of(2, "bob")
+        try await scenario.withEngine(settings) { engine in
+            for client in [stranger, reader] { try await client.come(queries, to: engine) }
+            for edit in edits.dropFirst(thereBefore) { try await scenario.modify([edit]) }
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            await stranger.wait { $0.isComplete && $0.shown["sorted"]?.count == 3 }
+            #expect(stranger.state.withLock { $0.gone } == [])
+            #expect(reader.state.withLock { $0.gone } == ["sorted"])
+        }
+    }
+
+    @Test(
         "a user who asks for the same later is shown what only they may read",
         arguments: [false, true])
     func showsWhoMayRead(isThereBefore: Bool) async throws {

@@ -255,7 +255,10 @@ extension LiveEngine {
             }
             reading.found += slice.value.found
             reading.isGivenUp = slice.value.isGivenUp
-            if slice.value.namesReaders { reading.namesReaders = true }
+            if slice.value.namesReaders {
+                reading.namesReaders = true
+                container.tables[tableKey]?.namesReaders = true
+            }
             reading.rows += slice.rows
             cursor = slice.cursor
             end(dear: waiting.dear.take(), in: container)
@@ -381,11 +384,11 @@ extension LiveEngine {
             container.tables[tableKey]?.records.add(number, to: member.record)
         }
         weigh(group, members.all.reduce(0) { $0 + $1.record.bytes }, in: container)
-        if let excess = excess(of: group) { return end(group, excess, in: container) }
-        guard makeRoom(for: group, in: container) else { return }
         if group.reader == nil, group.query.isOrdered, container.namesReaders(group.query) {
             return divide(group, in: container)
         }
+        if let excess = excess(of: group) { return end(group, excess, in: container) }
+        guard makeRoom(for: group, in: container) else { return }
         for waiter in group.waiting where waiter.since == nil {
             welcome(waiter, group, [], beginning(of: group, for: waiter))
             finishIfComplete(waiter.client)

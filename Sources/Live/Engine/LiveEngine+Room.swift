@@ -123,7 +123,12 @@ extension LiveEngine {
             let records = max(0, weight.records(of: number) - gone)
             let bytes = gone == 0 ? weight.bytes(of: number) : 0
             guard let excess = excess(of: group, records: records, bytes: bytes) else { continue }
-            end(group, excess, in: container)
+            // For each of its readers alone, only what they may read counts.
+            if group.reader == nil, group.traits.isOrdered, container.namesReaders(group.query) {
+                divide(group, in: container)
+            } else {
+                end(group, excess, in: container)
+            }
             ended.insert(number)
         }
         for number in ended { weight.forget(number) }

@@ -266,6 +266,9 @@ extension LiveEngine {
 
     /// Divides the shared ordered results on a type, because not everybody may read all of its
     /// records any more.
+    ///
+    /// It is done before they are bounded, so that what a reader may not read does not count for
+    /// them.
     func divideOrdered(on tableKey: LiveContainer.TableKey, in container: LiveContainer) {
         let groups = container.results(on: tableKey).sorted { $0.number < $1.number }
         // Those that are being read are divided once they have been.

@@ -354,8 +354,8 @@ package actor LiveEngine {
             if isMember { shown.append(group) }
         }
         table.records.replace(name, by: later, in: shown.map(\.number))
-        bound(shown, in: container)
         if isFirstForSome { divideOrdered(on: tableKey, in: container) }
+        bound(shown, in: container)
     }
 
     /// Replaces a record in one result, and writes the effect for its clients.
