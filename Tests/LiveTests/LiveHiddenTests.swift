@@ -46,6 +46,35 @@ import Testing
         }
     }
 
+    /// The conditions of a user take too long together, and none of them does alone.
+    private static func modest(_ numbers: Range<Int>, of owner: String) -> [String: LiveQuery] {
+        var queries: [String: LiveQuery] = [:]
+        for number in numbers {
+            for kind in [LiveQuery.Kind.result, .changes] {
+                queries["\(kind.rawValue) \(number)"] = LiveScenario.query(
+                    kind, where: "SUBQUERY(a, $x, $x > \(number)).@count > 0", owner: owner)
+            }
+        }
+        return queries
+    }
+
+    @Test("the user with the most queries keeps them where others' take long on a hidden record")
+    func keepsTheMost() async throws {
+        let scenario = try await LiveScenario()
+        var settings = LiveSettings()
+        settings.stepsPerChange = 200_000
+        let stranger = ModelClient.of(1)
+        let reader = ModelClient.of(2, "bob")
+        try await scenario.withEngine(settings) { engine in
+            try await stranger.come(Self.modest(0..<90, of: "alice"), to: engine)
+            try await reader.come(Self.modest(100..<160, of: "bob"), to: engine)
+            try await scenario.modify([Self.hidden])
+            for number: UInt64 in 1...2 { try await engine.fence("f", of: number) }
+            #expect(stranger.state.withLock { $0.gone } == [])
+            #expect(reader.state.withLock { $0.gone.count } == 120)
+        }
+    }
+
     @Test("a user to whom a record is opened is told of it, whatever the condition costs")
     func tellsOfWhatIsOpened() async throws {
         let scenario = try await LiveScenario()

@@ -318,22 +318,24 @@ final class LiveContainer {
         (tables[tableKey]?.groups ?? []).compactMap { groups[$0] }
     }
 
-    /// Returns the groups whose conditions are judged for an entry of the log.
+    /// Returns the groups whose conditions may be judged for an entry of the log.
     func groups(asked entry: FollowedEntry) -> [LiveGroup] {
         guard case .change(let logged, _) = entry.body, let change = try? logged.change() else {
             return []
         }
-        return groups(mayBeTold: change) + results(on: Self.tableKey(of: change))
+        return groups(mayBeTold: change)
+            + heard(results(on: Self.tableKey(of: change)), toldOf: change)
     }
 
     /// Returns the groups of changes that might be sent a change.
     func groups(mayBeTold change: RecordChange) -> [LiveGroup] {
-        groups.values.filter { group in
+        let there = groups.values.filter { group in
             let place = group.query.place
             return group.query.kind == .changes && place.database == change.database
                 && place.owner == change.owner
                 && (group.query.recordType ?? change.recordType) == change.recordType
         }
+        return heard(there, toldOf: change)
     }
 }
 

@@ -184,7 +184,7 @@ extension LiveEngine {
             let asked = asking(in: container) { () throws(DearChange) -> [UInt32] in
                 try container.results(of: record, on: tableKey)
             } of: {
-                container.results(on: tableKey)
+                container.heard(container.results(on: tableKey), by: record.readers)
             }
             guard let all = asked else {
                 return give(up: there, tableKey, in: container, .unasked)

@@ -40,6 +40,8 @@ extension LiveEngine {
         private var own = OwnResults()
         /// The orders of the results that have bounds.
         private var orders: [UInt32: ResultOrder] = [:]
+        /// The results that belong to the server alone.
+        private var ofServer: Set<UInt32> = []
         /// The owners of all conditions in the index, including those of other results.
         private var owners: [UInt64: UserID] = [:]
         /// The owners of the results that the reading is for.
@@ -86,6 +88,7 @@ extension LiveEngine {
                 }
                 owners[serial] = group.owner
                 waiting[serial] = group.owner
+                if case .server? = group.reader { ofServer.insert(group.number) }
                 let query = group.query
                 guard query.start != nil || query.end != nil || query.firebase != nil else {
                     continue
@@ -121,7 +124,7 @@ extension LiveEngine {
                     }
                     return
                 } catch {
-                    for serial in blamed(for: error, isWhole: left == 1) {
+                    for serial in blamed(for: error, by: record.readers, isWhole: left == 1) {
                         index.remove(serial: serial)
                         let number = UInt32(truncatingIfNeeded: serial)
                         dear.note(own.all(foundBy: number).map { UInt64($0) })
@@ -133,13 +136,26 @@ extension LiveEngine {
 
         /// Returns the results to be matched no more because a record took too many steps, by the
         /// rule of ``LiveEngine/asking(in:_:of:)``.
-        private func blamed(for change: DearChange, isWhole: Bool) -> [UInt64] {
+        private func blamed(
+            for change: DearChange, by readers: [String]?, isWhole: Bool
+        ) -> [UInt64] {
             let blamed = change.blamed { owners[$0] }
             guard blamed.isEmpty || isWhole else { return blamed }
-            let gone = dear.all
-            let there = waiting.filter { !gone.contains($0.key) }
+            let (gone, names) = (dear.all, ReaderNames(readers))
+            let there = waiting.filter { serial, owner in
+                !gone.contains(serial)
+                    && (names.areEverybody || isHeard(serial, of: owner, by: names))
+            }
             let user = blamed.first.flatMap { owners[$0] } ?? there.values.mostNamed
             return blamed + there.filter { $0.value == user }.keys
+        }
+
+        /// Returns whether a result that the reading is for is shown to a user who may read a
+        /// record.
+        private func isHeard(_ serial: UInt64, of owner: UserID, by names: ReaderNames) -> Bool {
+            let number = UInt32(truncatingIfNeeded: serial)
+            return listeners[number]?.include(anyOf: names)
+                ?? (names.contains(owner) || ofServer.contains(number))
         }
 
         /// Returns which conditions may be evaluated on a record; `nil` if everybody may read it.

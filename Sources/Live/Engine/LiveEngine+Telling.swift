@@ -125,7 +125,8 @@ extension LiveEngine {
     /// - Parameters:
     ///   - container: The container whose indexes are asked.
     ///   - ask: Asks the question.
-    ///   - asked: Returns the groups whose conditions are judged.
+    ///   - asked: Returns the groups whose conditions may be judged: those of users who may read
+    ///     the record.
     /// - Returns: The answer; `nil` if every attempt took too many steps.
     func asking<Answer>(
         in container: LiveContainer, _ ask: () throws(DearChange) -> Answer,

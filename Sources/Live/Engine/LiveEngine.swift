@@ -335,7 +335,7 @@ package actor LiveEngine {
             guard let later else { return [] }
             return try container.results(of: later, on: tableKey)
         } of: {
-            container.results(on: tableKey)
+            container.heard(container.results(on: tableKey), by: later?.readers)
         }
         guard let matched = found else {
             let groups = container.results(on: tableKey)

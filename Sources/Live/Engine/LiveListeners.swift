@@ -42,7 +42,11 @@ extension LiveContainer {
     /// users who may read a record.
     private func isHeard(_ number: UInt32, by names: ReaderNames) -> Bool {
         if own.isFiled(number) { return own.hasReader(among: names, of: number) }
-        guard let group = groups[number] else { return false }
+        return groups[number].map { isShown($0, to: names) } ?? false
+    }
+
+    /// Returns whether a group is shown to one of the users who may read a record.
+    private func isShown(_ group: LiveGroup, to names: ReaderNames) -> Bool {
         switch group.reader {
         case .server?: return true
         case .user(let user)?: return names.contains(user)
@@ -50,6 +54,23 @@ extension LiveContainer {
         }
         return group.clients.contains { isReader($0, names) }
             || group.waiting.contains { isReader($0.client, names) }
+    }
+
+    /// Returns those of some groups that are shown to a user who may read a record.
+    func heard(_ groups: [LiveGroup], by readers: [String]?) -> [LiveGroup] {
+        let names = ReaderNames(readers)
+        guard !names.areEverybody else { return groups }
+        return groups.filter { isShown($0, to: names) }
+    }
+
+    /// Returns those of some groups that are shown to a user who may read what was changed, before
+    /// or after the change.
+    func heard(_ groups: [LiveGroup], toldOf change: RecordChange) -> [LiveGroup] {
+        let (later, earlier) = (
+            ReaderNames(change.readers), ReaderNames(change.readersBefore ?? change.readers)
+        )
+        guard !later.areEverybody, !earlier.areEverybody else { return groups }
+        return groups.filter { isShown($0, to: later) || isShown($0, to: earlier) }
     }
 
     private func isReader(_ client: UInt64, _ names: ReaderNames) -> Bool {
