@@ -242,8 +242,8 @@ final class LiveContainer {
     ///
     /// - Throws: `DearChange` if matching takes too many steps.
     func results(of record: LiveRecord, on tableKey: TableKey) throws(DearChange) -> [UInt32] {
-        let unheard = NotedResults()
-        defer { close(unheard.take()) }
+        let unheard = UnheardResults()
+        defer { close(unheard.serials) }
         let found = try Self.results(
             of: record, in: place(of: tableKey), by: results, mostSteps: mostSteps,
             among: audience(of: record.readers, unheard))
@@ -292,8 +292,8 @@ final class LiveContainer {
         guard changeGroups > 0, !change.isSnapshot else { return [] }
         let now = change.occurredAt ?? appendedAt
         var serials: [UInt64] = []
-        let unheard = NotedResults()
-        defer { close(unheard.take()) }
+        let unheard = UnheardResults()
+        defer { close(unheard.serials) }
         let later = audience(of: change.readers, unheard)
         let earlier = audience(of: change.readersBefore ?? change.readers, unheard)
         let dear = changes.matches(

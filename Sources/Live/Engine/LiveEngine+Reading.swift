@@ -159,14 +159,18 @@ extension LiveEngine {
         }
 
         /// Returns which conditions may be evaluated on a record; `nil` if everybody may read it.
-        private func audience(of record: LiveRecord) -> ((UInt64) -> Bool)? {
+        ///
+        /// The numbers of the shared ones among the others are added to `unheard`.
+        private func audience(
+            of record: LiveRecord, _ unheard: UnheardResults
+        ) -> ((UInt64) -> Bool)? {
             guard record.isForSome, let readers = record.readers else { return nil }
             let names = ReaderNames(readers)
             return { serial in
                 let number = UInt32(truncatingIfNeeded: serial)
                 if own.isFiled(number) { return own.hasReader(among: names, of: number) }
                 if listeners[number]?.include(anyOf: names) ?? false { return true }
-                unheard.note([serial])
+                unheard.note(serial)
                 return false
             }
         }
@@ -175,8 +179,11 @@ extension LiveEngine {
         private func results(
             of record: LiveRecord, in place: RecordPlace
         ) throws(DearChange) -> [UInt32] {
+            let unheard = UnheardResults()
+            defer { self.unheard.note(Array(unheard.serials)) }
             let found = try LiveContainer.results(
-                of: record, in: place, by: index, mostSteps: mostSteps, among: audience(of: record))
+                of: record, in: place, by: index, mostSteps: mostSteps,
+                among: audience(of: record, unheard))
             return own.results(found, readableBy: record.readers).filter { group in
                 guard asked?.contains(group) ?? true else { return false }
                 return orders[group].map { $0.admits($0.member(of: record)) } ?? true

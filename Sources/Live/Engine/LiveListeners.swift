@@ -86,21 +86,21 @@ extension LiveContainer {
     ///
     /// The numbers of the others are added to `unheard`.
     func audience(
-        of readers: [String]?, _ unheard: NotedResults
+        of readers: [String]?, _ unheard: UnheardResults
     ) -> ((UInt64) -> Bool)? {
         guard let readers, !readers.contains(RecordChange.everybody) else { return nil }
         let names = ReaderNames(readers)
         return { serial in
             let number = UInt32(truncatingIfNeeded: serial)
             if self.isHeard(number, by: names) { return true }
-            unheard.note([serial])
+            unheard.note(serial)
             return false
         }
     }
 
     /// Keeps shared groups for those to whom they are shown now, because they were not asked about
     /// a record that others may read.
-    func close(_ serials: [UInt64]) {
+    func close(_ serials: some Sequence<UInt64>) {
         for serial in serials {
             guard let group = groups[UInt32(truncatingIfNeeded: serial)], group.reader == nil,
                 byIdentity[group.identity] === group

@@ -16,6 +16,7 @@ final class NotedResults: Sendable {
     var all: Set<UInt64> { state.withLock { $0.all } }
 
     func note(_ serials: [UInt64]) {
+        guard !serials.isEmpty else { return }
         state.withLock { state in
             state.new += serials
             state.all.formUnion(serials)
@@ -29,4 +30,14 @@ final class NotedResults: Sendable {
             return state.new
         }
     }
+}
+
+/// Results that an index did not ask about one record, because nobody to whom they are shown may
+/// read it.
+///
+/// The index notes them while it holds one of its readers, so this takes no lock.
+final class UnheardResults {
+    private(set) var serials: Set<UInt64> = []
+
+    func note(_ serial: UInt64) { serials.insert(serial) }
 }
