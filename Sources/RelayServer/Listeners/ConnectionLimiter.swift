@@ -161,14 +161,17 @@ final class ConnectionLimiter: Sendable {
             meter.count(.answer)
             channel.close(promise: nil)
         }
+        showUntaken()
     }
 
     private func leave(_ channel: any Channel) {
-        let isKnown = state.withLock { state in
+        let (isKnown, isLess) = state.withLock { state -> (Bool, Bool) in
             state.idle.remove(ObjectIdentifier(channel))
+            let untaken = state.untaken.bytes
             state.untaken.forget(ObjectIdentifier(channel))
+            let isLess = state.untaken.bytes < untaken
             guard let guest = state.guests.removeValue(forKey: ObjectIdentifier(channel)) else {
-                return false
+                return (false, isLess)
             }
             state.counts.leave(
                 guest.verdict, from: guest.address, asked: guest.hasAsked,
@@ -177,14 +180,20 @@ final class ConnectionLimiter: Sendable {
             // reconnecting does not fill the log.
             let bound = state.counts.bounds.connections
             if state.counts.served <= bound - bound / 4 { state.wasFull = false }
-            return true
+            return (true, isLess)
         }
         if isKnown { show() }
+        if isLess { showUntaken() }
     }
 
     /// Publishes the number of served connections.
     private func show() {
         meter.show { state.withLock { $0.counts.served } }
+    }
+
+    /// Publishes the bytes of answers that clients have not taken.
+    private func showUntaken() {
+        meter.showUntaken { state.withLock { $0.untaken.bytes } }
     }
 
     /// Adds its handler to the listening socket.

@@ -4,6 +4,7 @@ import Metrics
 /// The metrics of one listener.
 struct ListenerMeter: Sendable {
     private let connections: Gauge
+    private let untaken: Gauge
     private let refusals: [ConnectionCounts.Refusal: Counter]
     private let slow: [ConnectionPace.Slowness: Counter]
     private let failures: Counter
@@ -12,6 +13,8 @@ struct ListenerMeter: Sendable {
         let place = [("listener", listener)]
         connections = Gauge(
             label: "belfry_connections", dimensions: place, factory: factory)
+        untaken = Gauge(
+            label: "belfry_untaken_answer_bytes", dimensions: place, factory: factory)
         refusals = Dictionary(
             uniqueKeysWithValues: ConnectionCounts.Refusal.allCases.map {
                 (
@@ -36,6 +39,9 @@ struct ListenerMeter: Sendable {
 
     /// Publishes the number of served connections.
     func show(_ count: () -> Int) { connections.show(count) }
+
+    /// Publishes the bytes of long answers that clients have not taken.
+    func showUntaken(_ bytes: () -> Int) { untaken.show(bytes) }
 
     /// Counts a new connection that is not served.
     func count(_ refusal: ConnectionCounts.Refusal) { refusals[refusal]?.increment() }

@@ -123,6 +123,7 @@ enum MetricHelp {
         belfry_subscriptions_refiled_total subscriptions that were put under another key
         belfry_subscriptions_unreadable_total saved conditions that cannot be read; should be 0
         belfry_unreadable_rows_total rows that were set aside since the start; should be 0
+        belfry_untaken_answer_bytes bytes of long answers that clients have not taken
         belfry_webhook_changes_ignored_total changes in webhooks that mean nothing to the relay
         belfry_webhooks_total webhooks of a source, by outcome
         """
