@@ -29,6 +29,11 @@ extension RelayStore {
         // thrown after the rest is done, because it must not let the log grow.
         var later: StorageError?
         do {
+            counts.dedupeKeys += try await boundDedupeKeys(retention, at: now, portion)
+        } catch let error as StorageError where error.passes {
+            later = error
+        }
+        do {
             counts.shadows = try await pruneShadows(retention, at: now, portion)
         } catch let error as StorageError where error.passes {
             later = error

@@ -41,6 +41,8 @@ package final class RelayStore: Sendable {
     let shadowsLookedThrough = Mutex<Timestamp?>(nil)
     /// The last set-aside change at the time when their total size was last checked.
     let setAsideLookedAt = Mutex<Int64?>(nil)
+    /// The numbers of dedupe keys, as upkeep counts them.
+    let rememberedKeys: Mutex<RememberedKeys>
     /// Caches of what was read about containers, for data that every request needs.
     let schemas = ContainerMemory<ContainerSchema>()
     let containerSettings = ContainerMemory<ContainerSettings>()
@@ -62,6 +64,8 @@ package final class RelayStore: Sendable {
         horizon = opened.horizon
         endedDevices = opened.endedDevices
         line = ReaderLine(turns: settings.scanningReaders)
+        let window = Timestamp(milliseconds: 0).advanced(by: settings.dedupeWindow)
+        rememberedKeys = Mutex(RememberedKeys(window: window.stored))
     }
 
     deinit {

@@ -40,6 +40,9 @@ struct PruningCostTests {
                 activation, ended)
             SELECT n, 1 + n % 20, n, 'public', 's' || n, '{}', n, n + 1
             FROM generate_series(1, 20000) AS n;
+            INSERT INTO dedupe (container, source, kind, key, digest, position, rememberedUntil)
+            SELECT 1 + n % 20, 'shop', 2, decode(lpad(to_hex(n), 32, '0'), 'hex'), '', n, n
+            FROM generate_series(1, 20000) AS n;
             INSERT INTO courier (token, createdAt, polledAt)
             SELECT lpad(to_hex(n), 64, '0'), n, n FROM generate_series(1, 20000) AS n;
             INSERT INTO userSession (container, id, owner, startedAt, endsAt, tokenEndsAt)
@@ -47,7 +50,10 @@ struct PruningCostTests {
                 CASE WHEN n > 20 THEN 99999999 END
             FROM generate_series(1, 20000) AS n;
             """)
-        for table in ["digest", "deadLetter", "pastSubscription", "courier", "userSession"] {
+        let tables = [
+            "digest", "deadLetter", "pastSubscription", "dedupe", "courier", "userSession",
+        ]
+        for table in tables {
             try test.server.sql("VACUUM ANALYZE \(test.schema).\(table)")
         }
     }
@@ -61,6 +67,10 @@ struct PruningCostTests {
                 sql: RelayStore.deletingFirst(of: "digest", by: "id", from: "closedAt"),
                 values: [9, 9]),
             Pruning(sql: RelayStore.droppedLetters, values: [1, 9, 9]),
+            Pruning(
+                sql: "DELETE FROM dedupe WHERE (container, source, kind, key) IN (SELECT "
+                    + "container, source, kind, key FROM dedupe \(RelayStore.oldestKeys))",
+                values: [0, 9, 1, 9]),
             Pruning(
                 sql: "DELETE FROM pastSubscription WHERE (serial) IN (SELECT serial "
                     + "FROM pastSubscription \(AgingRows.past(.subscription).selection))",

@@ -19,6 +19,12 @@ extension ConfigurationKeys {
             unit: .mebibyte,
             "About how large the log may be before its oldest settled entries go; 0 for no bound."),
         ConfigurationKey(
+            "retention.dedupeKeys", zeroForNone: \.upkeep.retention.dedupeKeys,
+            0...10_000_000_000,
+            "About how many IDs and positions of changes the relay remembers for a container, "
+                + "whatever `storage.dedupeHours` says; beyond that, it forgets the oldest; 0 for "
+                + "no bound."),
+        ConfigurationKey(
             "retention.receiptHours", zeroForNone: \.upkeep.retention.receiptAge, in: .hour,
             0...876_000,
             "How long receipts are kept; 0 for ever."),

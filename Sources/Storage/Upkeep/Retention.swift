@@ -13,6 +13,13 @@ package struct Retention: Sendable, Hashable {
     ///
     /// `nil` means no limit.
     package var logBytes: Int? = 10 * 1024 * 1024 * 1024
+    /// The approximate maximum number of dedupe keys of one container, except those of contents.
+    ///
+    /// Each takes up to 650 bytes. The oldest ones are forgotten first, and a repetition of their
+    /// changes counts as a new change.
+    ///
+    /// `nil` means no limit.
+    package var dedupeKeys: Int? = 20_000_000
     /// How long receipts are kept; `nil` means forever.
     package var receiptAge: Duration? = .seconds(7 * 86_400)
     /// The approximate maximum size of the receipts in bytes.
@@ -65,7 +72,7 @@ package struct Retention: Sendable, Hashable {
 
 /// The numbers of rows that one round of pruning deleted.
 package struct PrunedCounts: Sendable, Hashable {
-    /// Dedupe keys whose window has passed.
+    /// Dedupe keys whose window has passed, or of which a container had too many.
     package var dedupeKeys = 0
     /// Subscriptions that expired more than a day ago.
     package var expired = 0

@@ -14,6 +14,9 @@ package enum UpkeepConformance {
             "versions of records that are not kept expire, and kept records do not",
             check: versions),
         ConformanceCase(
+            "a container's oldest dedupe keys are forgotten beyond a number, and no other's",
+            check: dedupeKeys),
+        ConformanceCase(
             "changes that were set aside are kept up to a size, and until the progress has "
                 + "passed them",
             check: setAside),
@@ -47,6 +50,47 @@ package enum UpkeepConformance {
         store = try await factory.reopen(store)
         let left = try await store.entries(after: LogPosition(12), limit: 100)
         #expect(left.map(\.position.rawValue) == Array(13...20))
+    }
+
+    /// Appends changes with the delivery IDs `numbers`, and returns those that were new.
+    private static func deliver(
+        _ numbers: Range<Int64>, to store: any ConformingStore, at second: Int64,
+        container: ContainerKey = Sample.container
+    ) async throws -> [Int64] {
+        let outcomes = try await store.append(
+            numbers.map { Sample.keyed("r\($0)", .delivery, "\($0)") }, container: container,
+            source: Sample.source, at: Sample.moment(second))
+        return zip(numbers, outcomes).compactMap { number, outcome in
+            if case .appended = outcome { number } else { nil }
+        }
+    }
+
+    private static func dedupeKeys(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        for number in 0..<20 as Range<Int64> {
+            #expect(try await deliver(number..<number + 1, to: store, at: number) == [number])
+        }
+        _ = try await deliver(0..<4, to: store, at: 0, container: Sample.otherContainer)
+        var retention = Retention()
+        retention.dedupeKeys = 5
+        // Those of the last minute are counted later.
+        let none = try await store.prune(retention, at: Sample.moment(10), portion: 4)
+        #expect(none.dedupeKeys == 0)
+        let first = try await store.prune(retention, at: Sample.moment(80), portion: 4)
+        #expect(first.dedupeKeys == 15)
+        #expect(try await deliver(15..<20, to: store, at: 81) == [])
+        #expect(
+            try await deliver(0..<4, to: store, at: 81, container: Sample.otherContainer) == [])
+        #expect(try await deliver(0..<3, to: store, at: 82) == [0, 1, 2])
+        // After a start, all are counted anew.
+        let reopened = try await factory.reopen(store)
+        let second = try await reopened.prune(retention, at: Sample.moment(200), portion: 100)
+        #expect(second.dedupeKeys == 3)
+        #expect(try await deliver(0..<3, to: reopened, at: 201) == [])
+        #expect(try await deliver(15..<20, to: reopened, at: 201) == [15, 16, 17])
+        retention.dedupeKeys = nil
+        let unbounded = try await reopened.prune(retention, at: Sample.moment(300), portion: 100)
+        #expect(unbounded.dedupeKeys == 0)
     }
 
     private static func versions(_ factory: any StoreFactory) async throws {
