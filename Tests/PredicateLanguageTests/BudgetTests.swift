@@ -154,6 +154,47 @@ import Testing
         #expect(outcome("ab", 50) != .error(.budgetExceeded))
     }
 
+    /// Each of these took up to a quarter of a second.
+    @Test func `values that are counted or united cost what hashing them takes`() throws {
+        let many = Self.list(100_000)
+        let marked = FieldValue.list((0..<20_000).map { .string("a\u{301}\u{323}\($0)") })
+        let nested = FieldValue.list((0..<40_000).map { .list([.integer(Int64($0))]) })
+        for format in [
+            "mode(k).@count > 3", "(k UNION k).@count > 3", "(k MINUS k).@count == 0",
+            "k.@distinctUnionOfObjects.self != nil",
+        ] {
+            let predicate = try PreparedPredicate(RecordPredicate(format: format))
+            for list in [many, marked, nested] {
+                let outcome = predicate.evaluate(on: ["k": list])
+                #expect(outcome == .error(.budgetExceeded), "\(format)")
+            }
+            #expect(predicate.evaluate(on: ["k": Self.list(5_000)]) == .true, "\(format)")
+        }
+    }
+
+    @Test func `a mode is the most frequent values in the order of their first places`() throws {
+        let predicate = try PreparedPredicate(RecordPredicate(format: "mode(k) == {2, 'é', 1}"))
+        let list: [FieldValue] = [
+            .integer(2), .string("é"), .integer(1), .integer(3), .double(2), .bool(true),
+            .string("e\u{301}"),
+        ]
+        #expect(predicate.evaluate(on: ["k": .list(list)]) == .true)
+    }
+
+    /// Folding such a text takes twenty times as long as reading it.
+    @Test(arguments: ["\u{1D163}", "b\u{301}\u{323}", "\u{FB2C}"])
+    func `long texts with marks are counted by the time that they take`(letter: String) throws {
+        let predicate = try PreparedPredicate(
+            RecordPredicate(format: "SUBQUERY(words, $x, text CONTAINS[c] $x).@count == 0"))
+        let text = String(repeating: letter, count: 90_000 / letter.utf8.count)
+        func outcome(_ words: Int) -> PredicateOutcome {
+            let list = FieldValue.list(Array(repeating: .string("zz"), count: words))
+            return predicate.evaluate(on: ["text": .string(text), "words": list])
+        }
+        #expect(outcome(1) == .true)
+        #expect(outcome(3) == .error(.budgetExceeded))
+    }
+
     /// An evaluation that is not metered must not be able to exceed the budget.
     ///
     /// The test counts the steps of such conditions on records as large as allowed.

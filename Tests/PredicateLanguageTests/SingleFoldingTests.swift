@@ -63,8 +63,16 @@ import Testing
         #expect(SingleFolding.fold("Ấ", .ignoringCase) == "ấ")
         for text in ["a\u{301}", "\u{1100}\u{1161}", "가\u{11A8}", "か\u{3099}", "\u{300}"] {
             #expect(SingleFolding.fold(text, []) == nil)
+            #expect(SingleFolding.fold(text, .ignoringCase) == nil)
+        }
+        for text in ["\u{1100}\u{1161}", "가\u{11A8}", "か\u{3099}", "가\u{301}\u{11A8}"] {
             #expect(SingleFolding.fold(text, both) == nil)
         }
+        // Marks that are ignored leave nothing behind.
+        #expect(SingleFolding.fold("Ấa\u{301}\u{323}가\u{301}\u{300}", both) == "aa가")
+        #expect(SingleFolding.fold("A\u{338}\u{301}", .ignoringDiacritics) == "A")
+        #expect(SingleFolding.canFold("a\u{301}", both))
+        #expect(!SingleFolding.canFold("a\u{301}", []))
         // These characters fold to two.
         for text in ["\u{130}", "\u{1FB3}"] {
             #expect(SingleFolding.fold(text, .ignoringCase) == nil)

@@ -23,6 +23,15 @@ final class StepMeter {
     static let looking = 4
     /// Steps to sort a value among others.
     static let ordering = 128
+    /// Steps to look a value up among others by its hash.
+    static let hashing = 128
+    /// Steps to find an element of a set or dictionary in another one, beside reading it.
+    static let member = 32
+    /// Steps to compose or fold a non-ASCII text, however short it is: a quarter of a microsecond,
+    /// and a whole one if the text has combining marks.
+    static let folding = 128
+    /// Steps to compose or fold a byte of a text with characters that depend on their neighbours.
+    static let composing = 64
     /// Steps for an element that a SUBQUERY binds.
     static let binding = 48
     /// The maximum nesting depth of values.
@@ -75,11 +84,13 @@ final class StepMeter {
             for value in values { try measure(value, depth + 1, &extent) }
         case .set(let values):
             extent.collections += 1
+            extent.hashed += values.count
             for value in values { try measure(value, depth + 1, &extent) }
         case .map(let members):
             extent.collections += 1
+            extent.hashed += members.count
             for (name, value) in members {
-                extent.bytes += name.utf8.count
+                extent.add(name)
                 try measure(value, depth + 1, &extent)
             }
         case .null, .bool, .integer, .double, .timestamp, .reference, .location, .uuid,
@@ -99,11 +110,15 @@ struct Extent {
     var bytes = 0
     /// Bytes of non-ASCII characters in texts, which may have to be composed and folded.
     var foreign = 0
+    /// The number of elements of sets and dictionaries, which are found by their hashes.
+    var hashed = 0
 
     /// The steps to measure the value.
     var looking: Int { values * StepMeter.looking + bytes / 32 }
     /// The steps to read the value once.
-    var reading: Int { values * StepMeter.value + bytes + foreign * 6 }
+    var reading: Int {
+        values * StepMeter.value + bytes + foreign * 6 + hashed * StepMeter.member
+    }
 
     /// The maximum number of non-ASCII texts: each contains at least two such bytes.
     var foreignTexts: Int { min(values, foreign / 2) }
@@ -125,6 +140,40 @@ extension StepMeter {
             try charge(try extent(of: value).reading * 4)
         }
         try charge(values.count * Self.value)
+    }
+
+    /// Charges for finding equal values by their hashes, in order to count them or to take each
+    /// once.
+    ///
+    /// Texts are composed for that, and the values inside lists are hashed too.
+    func charge(hashing values: [FieldValue]) throws(EvaluationError) {
+        let extent = try extent(of: values)
+        try charge(extent.values * Self.hashing + extent.foreignTexts * Self.folding)
+        for value in values {
+            try charge(try tangledBytes(of: value, []) * Self.composing)
+        }
+    }
+
+    /// Returns the number of bytes of the texts in `value` that cannot be composed or folded
+    /// character by character, and charges for finding out.
+    func tangledBytes(
+        of value: FieldValue, _ options: RecordPredicate.TextOptions
+    ) throws(EvaluationError) -> Int {
+        var bytes = 0
+        switch value {
+        case .string(let text):
+            guard !text.utf8Span.isKnownASCII else { return 0 }
+            try charge(text.utf8.count)
+            return SingleFolding.canFold(text, options) ? 0 : text.utf8.count
+        case .list(let values):
+            for value in values { bytes += try tangledBytes(of: value, options) }
+        case .set(let values):
+            for value in values { bytes += try tangledBytes(of: value, options) }
+        case .map(let members):
+            for value in members.values { bytes += try tangledBytes(of: value, options) }
+        default: return 0
+        }
+        return bytes
     }
 }
 

@@ -165,9 +165,11 @@ extension Evaluation {
         case .maximum: return try Collections.extreme(values) { $0 > 0 }
         case .unionOfObjects: return .list(values.filter { !$0.isNull })
         case .distinctUnionOfObjects:
+            try meter?.charge(hashing: values)
             return .list(Collections.distinct(values.filter { !$0.isNull }))
         case .unionOfArrays: return .list(try Collections.joined(values))
         case .distinctUnionOfArrays:
+            try meter?.charge(hashing: values)
             return .list(Collections.distinct(try Collections.joined(values)))
         case .count, .keys, .values, .type, .links:
             throw .wrongKind(operation: "@\(name.rawValue)", found: value.kind)

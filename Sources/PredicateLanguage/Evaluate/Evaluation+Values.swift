@@ -28,6 +28,10 @@ extension Evaluation {
             let first = try value(of: left)
             let second = try value(of: right)
             try meter?.charge(calculating: [first, second])
+            switch symbol {
+            case .union, .intersect, .minus: try meter?.charge(hashing: [first, second])
+            default: break
+            }
             return try Arithmetic.apply(symbol, first, second)
         case .negative(let inner): return try Arithmetic.negate(try value(of: inner))
         case .complement(let inner):
@@ -39,6 +43,11 @@ extension Evaluation {
             }
             let values = try values(of: arguments)
             try meter?.charge(calculating: values)
+            switch function {
+            case .mode: try meter?.charge(hashing: values)
+            case .uppercase, .lowercase: try meter?.charge(StepMeter.folding)
+            default: break
+            }
             return try Functions.call(function, values)
         case .cast(let inner, let type):
             let value = try value(of: inner)

@@ -81,11 +81,21 @@ enum Functions {
 
     /// Returns the most frequent values, in the order of their first occurrences.
     private static func mode(_ values: [FieldValue]) -> FieldValue {
-        var counts: [FieldValue: Int] = [:]
-        for value in values { counts[value.inOneForm, default: 0] += 1 }
-        let most = counts.values.max() ?? 0
-        return .list(Collections.distinct(values.filter { counts[$0.inOneForm] == most }))
+        var places: [FieldValue: Int] = [:]
+        places.reserveCapacity(values.count)
+        var found: [(value: FieldValue, count: Int)] = []
+        for value in values {
+            // Hashing takes most of the time, so each value is hashed once.
+            let place = noted(&places[value.inOneForm, default: found.count])
+            if place == found.count { found.append((value, 0)) }
+            found[place].count += 1
+        }
+        let most = found.map(\.count).max() ?? 0
+        return .list(found.filter { $0.count == most }.map(\.value))
     }
+
+    /// Returns a place in a dictionary, which holds it from now on.
+    private static func noted(_ place: inout Int) -> Int { place }
 
     private static func median(_ numbers: [Double]) -> Double {
         let sorted = numbers.sorted()

@@ -13,9 +13,6 @@ extension StepMeter {
     /// conditions of a change may take is measured separately.
     private static let instructionsPerStep = 3
 
-    /// The steps to compose or fold a non-ASCII text, however short it is: a quarter of a
-    /// microsecond, and a whole one if the text has combining marks.
-    private static let folding = 128
     /// The steps to compile a LIKE pattern, however short it is.
     private static let pattern = 1024
 
@@ -28,7 +25,7 @@ extension StepMeter {
         var count = 1
         if source.quantifier != nil || comparison.isOverAnyKey { count = left.elementCount ?? 1 }
         if count == 1, left.isSmall, right.isSmall, source.comparator != .matches {
-            return try charge(steps(ofSmall: left, right, comparison))
+            return try charge(try steps(ofSmall: left, right, comparison))
         }
         let first = try extent(of: left)
         // A constant list that has been sorted is not walked.
@@ -40,25 +37,73 @@ extension StepMeter {
         let sides = Sides(left: first, right: try extent(of: right), count: count)
         try charge(count * Self.value)
         try charge(steps(of: sides, right.elementCount ?? 1, comparison))
+        let foldings = Foldings(of: left, right, count, comparison)
         if source.foldsTexts {
             let texts =
-                sides.left.foreignTexts
-                + (comparison.isPrepared ? 0 : count * sides.right.foreignTexts)
+                foldings.left * sides.left.foreignTexts
+                + foldings.right * sides.right.foreignTexts
             try charge(texts * Self.folding)
         }
+        try chargeComposing((left, first), (right, sides.right), foldings, comparison)
         if comparison.compilesPattern { try charge(count * Self.pattern) }
+    }
+
+    /// Charges for composing and folding texts whose characters depend on their neighbours.
+    ///
+    /// Both sides are composed whole, or side by side up to their first difference.
+    private func chargeComposing(
+        _ left: (value: FieldValue, extent: Extent), _ right: (value: FieldValue, extent: Extent),
+        _ foldings: Foldings, _ comparison: PreparedComparison
+    ) throws(EvaluationError) {
+        let (source, isWhole) = (comparison.source, comparison.composesWholly(right.value))
+        guard left.extent.foreign + right.extent.foreign > 0,
+            isWhole || min(left.extent.foreign, right.extent.foreign) > 0
+        else { return }
+        var (first, second) = (0, 0)
+        if foldings.left > 0 {
+            first = foldings.left * (try tangledBytes(of: left.value, source.options))
+        }
+        if foldings.right > 0 {
+            second = foldings.right * (try tangledBytes(of: right.value, source.options))
+        }
+        try charge((isWhole ? first + second : min(first, second)) * Self.composing)
     }
 
     /// Returns the steps for two small values in addition to those of a comparison of numbers.
     private func steps(
         ofSmall left: FieldValue, _ right: FieldValue, _ comparison: PreparedComparison
-    ) -> Int {
+    ) throws(EvaluationError) -> Int {
         var steps = comparison.compilesPattern ? Self.pattern : 0
-        if comparison.source.foldsTexts {
-            if left.isForeignText { steps += Self.folding }
-            if right.isForeignText, !comparison.isPrepared { steps += Self.folding }
+        guard comparison.source.foldsTexts else { return steps }
+        let options = comparison.source.options
+        if left.isForeignText {
+            steps += Self.folding + (try tangledBytes(of: left, options)) * Self.composing
+        }
+        if right.isForeignText, !comparison.isPrepared {
+            steps += Self.folding + (try tangledBytes(of: right, options)) * Self.composing
         }
         return steps
+    }
+
+    /// How often the texts of each side of a comparison are composed or folded.
+    private struct Foldings {
+        var left = 1
+        var right: Int
+
+        init(
+            of left: FieldValue, _ right: FieldValue, _ count: Int,
+            _ comparison: PreparedComparison
+        ) {
+            self.right = comparison.isPrepared ? 0 : count
+            guard comparison.source.options.folds else { return }
+            // One side is compared with each element of the other.
+            switch comparison.source.comparator {
+            case .in: self.left = max(right.elementCount ?? 1, 1)
+            case .contains: self.right *= max(left.elementCount ?? 1, 1)
+            case .between: self.left = 2
+            default: break
+            }
+        }
     }
 
     private struct Sides {
@@ -129,7 +174,7 @@ extension StepMeter {
         // description.
         case (.member, .string), (.variableMember, .string), (.member, .bytes),
             (.variableMember, .bytes):
-            try charge(try extent(of: value).reading * 2)
+            try charge(Self.folding + (try extent(of: value).reading) * 2)
         default: return
         }
     }
@@ -170,6 +215,18 @@ extension PreparedComparison {
 
     /// Whether the right side has already been composed, folded and compiled.
     var isPrepared: Bool { needle != nil || pattern != nil || words != nil }
+
+    /// Returns whether texts are composed or folded as a whole, and not only up to their first
+    /// difference.
+    func composesWholly(_ right: FieldValue) -> Bool {
+        switch source.comparator {
+        case .beginsWith, .endsWith, .contains, .like, .tokenMatches, .typeEquals: return true
+        case .in:
+            if case .string = right { return true }
+            return source.options.folds
+        default: return source.options.folds
+        }
+    }
 
     /// Whether the left side is `ANYKEY`, so that each of its values is compared.
     var isOverAnyKey: Bool {

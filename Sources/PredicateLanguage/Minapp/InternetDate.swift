@@ -8,6 +8,15 @@ enum InternetDate {
     ///
     /// Returns `nil` for any other text, including a date without a time or an offset.
     static func read(_ text: String) -> Timestamp? {
-        Timestamp(iso8601: text, with: [.seconds, .offset])
+        // Most texts are no dates, and a condition may ask for those of a long list.
+        guard (shortest...longest).contains(text.utf8.count),
+            text.utf8.first.map({ 0x30...0x39 ~= $0 }) == true
+        else { return nil }
+        return Timestamp(iso8601: text, with: [.seconds, .offset])
     }
+
+    /// The bytes of `2018-09-01T18:31:02Z`.
+    private static let shortest = 20
+    /// The bytes of `2018-09-01T18:31:02.631000000+08:00`.
+    private static let longest = 35
 }

@@ -16,6 +16,7 @@ enum SingleFolding {
             if scalar.isASCII {
                 folded.append(ignoresCase ? TextFolding.foldCase(scalar) : scalar)
             } else if let place = place(of: scalar.value) {
+                if table[place] == ignoredMark { continue }
                 guard let known = Unicode.Scalar(table[place]), known.value != 0 else {
                     return nil
                 }
@@ -27,6 +28,17 @@ enum SingleFolding {
             }
         }
         return String(folded)
+    }
+
+    /// Returns whether ``fold(_:_:)`` folds a text.
+    static func canFold(_ text: String, _ options: RecordPredicate.TextOptions) -> Bool {
+        if text.utf8Span.isKnownASCII { return true }
+        let table = tables[number(of: options)]
+        return text.unicodeScalars.allSatisfy { scalar in
+            if scalar.isASCII { return true }
+            guard let place = place(of: scalar.value) else { return isItself(scalar.value) }
+            return table[place] != 0
+        }
     }
 
     /// Returns the composed form of a character that no mark follows, or `nil` if the tables do not
@@ -41,14 +53,17 @@ enum SingleFolding {
 
     // MARK: Letters
 
-    /// The folded form of each character for each set of options, or 0 if it may depend on
-    /// neighbours.
+    /// The folded form of each character for each set of options, 0 if it may depend on neighbours,
+    /// or ``ignoredMark``.
     private static let tables: [[UInt32]] = (0..<4).map { number in
         var options: RecordPredicate.TextOptions = []
         if number & 1 != 0 { options.insert(.ignoringCase) }
         if number & 2 != 0 { options.insert(.ignoringDiacritics) }
         return table(options)
     }
+
+    /// Stands in the tables for a mark that the options ignore, whatever is around it.
+    private static let ignoredMark = UInt32.max
 
     private static func table(_ options: RecordPredicate.TextOptions) -> [UInt32] {
         letters.flatMap { range in range.map { single($0, options) } }
@@ -74,7 +89,11 @@ enum SingleFolding {
     private static func single(
         _ value: UInt32, _ options: RecordPredicate.TextOptions
     ) -> UInt32 {
-        guard let scalar = Unicode.Scalar(value), standsAlone(scalar) else { return 0 }
+        guard let scalar = Unicode.Scalar(value) else { return 0 }
+        guard standsAlone(scalar) else {
+            let isIgnored = options.contains(.ignoringDiacritics) && TextFolding.isMark(scalar)
+            return isIgnored ? ignoredMark : 0
+        }
         let folded = TextFolding.foldWholly(String(Character(scalar)), options).unicodeScalars
         guard folded.count == 1, let first = folded.first, standsAlone(first) else { return 0 }
         return first.value

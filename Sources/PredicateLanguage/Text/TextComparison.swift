@@ -12,7 +12,8 @@ enum TextComparison {
         if left.utf8Span.isKnownASCII, right.utf8Span.isKnownASCII {
             return order(ascii: left, right, options) == 0
         }
-        return TextFolding.fold(left, options) == TextFolding.fold(right, options)
+        return order(
+            composed: TextFolding.fold(left, options), TextFolding.fold(right, options)) == 0
     }
 
     /// Returns -1, 0 or 1 for the order of `left` and `right` by the code points of their composed
@@ -28,7 +29,20 @@ enum TextComparison {
         if left.utf8Span.isKnownASCII, right.utf8Span.isKnownASCII {
             return order(ascii: left, right, options)
         }
-        return order(TextFolding.fold(left, options), TextFolding.fold(right, options), [])
+        return order(
+            composed: TextFolding.fold(left, options), TextFolding.fold(right, options))
+    }
+
+    /// Returns the order of two composed texts.
+    ///
+    /// The order of UTF-8 is that of the code points.
+    private static func order(composed left: String, _ right: String) -> Int {
+        let first = left.utf8Span.span
+        let second = right.utf8Span.span
+        for index in 0..<min(first.count, second.count) where first[index] != second[index] {
+            return first[index] < second[index] ? -1 : 1
+        }
+        return (first.count - second.count).signum()
     }
 
     private static func order(

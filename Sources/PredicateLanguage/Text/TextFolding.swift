@@ -65,6 +65,8 @@ enum TextFolding {
         if scalar.isASCII {
             return scalar.value &- 0x41 < 26 ? Unicode.Scalar(UInt8(scalar.value) | 0x20) : scalar
         }
+        // Most characters have no case. To ask for a mapping takes as long as all the rest.
+        guard scalar.properties.changesWhenCaseMapped else { return scalar }
         // Dotless i folds to itself, although its upper-case letter is I.
         if scalar == "\u{131}" { return scalar }
         let upper = single(scalar.properties.uppercaseMapping) ?? scalar
@@ -78,7 +80,7 @@ enum TextFolding {
 
     /// Returns whether `scalar` is a mark on a letter, such as an accent, a Hebrew point or an
     /// Arabic vowel.
-    private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+    static func isMark(_ scalar: Unicode.Scalar) -> Bool {
         guard scalar.value >= 0x300, scalar.properties.generalCategory == .nonspacingMark else {
             return false
         }
