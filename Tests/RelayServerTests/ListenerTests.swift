@@ -307,6 +307,52 @@ import Testing
         }
     }
 
+    @Test func `a request with a malformed host is refused`() async throws {
+        let hosts = [
+            "a, b", "a,b", "a b", "user@relay", "relay:99999", "relay:8x", ":80", "[::1",
+            "[relay]", "[::1]x", "a/b", "a?b", "rel\u{E4}y", "%41", "relay:80:80", "::1",
+        ]
+        let upgrade = "Upgrade: websocket\r\nConnection: upgrade\r\n"
+        try await RunningRelay.with { relay in
+            for (host, rest) in hosts.flatMap({ [($0, ""), ($0, upgrade)] }) {
+                let connection = try await RawConnection.open(await Self.port(relay))
+                try await connection.send(
+                    "GET /healthz HTTP/1.1\r\nHost: \(host)\r\n\(rest)\r\n" + Self.question)
+                let answer = await connection.hearAll()
+                #expect(answer.hasPrefix("HTTP/1.1 400"), "\(host): \(answer)")
+                #expect(!answer.contains("HTTP/1.1 200"), "\(host): \(answer)")
+            }
+            for (target, host) in [
+                ("http://relay/healthz", ""), ("http://user@relay/healthz", "relay"),
+                ("http:///healthz", "relay"), ("http://a,b/healthz", "relay"),
+            ] {
+                let connection = try await RawConnection.open(await Self.port(relay))
+                try await connection.send("GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n")
+                let answer = await connection.hearAll()
+                #expect(answer.hasPrefix("HTTP/1.1 400"), "\(target): \(answer)")
+            }
+        }
+    }
+
+    @Test func `hosts as clients and proxies send them are served`() async throws {
+        try await RunningRelay.with { relay in
+            for (target, host) in [
+                ("/healthz", "relay.example."), ("/healthz", "relay:8080"),
+                ("/healthz", "relay:"), ("/healthz", "[2001:db8::1]:443"),
+                ("/healthz", "[::ffff:192.0.2.1]"), ("/healthz", "[fe80::1%25eth0]"),
+                ("/healthz", "192.0.2.1:80"), ("/healthz", ""), ("/healthz", "relay_a"),
+                ("http://relay:80/healthz", "relay:80"), ("http://relay/healthz", "other"),
+                ("https://[::1]/healthz?a=http://b", "[::1]"),
+            ] {
+                let connection = try await RawConnection.open(await Self.port(relay))
+                try await connection.send(
+                    "GET \(target) HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n")
+                let answer = await connection.hearAll()
+                #expect(answer.hasPrefix("HTTP/1.1 200"), "\(target), \(host): \(answer)")
+            }
+        }
+    }
+
     @Test func `a request without a host is refused`() async throws {
         try await RunningRelay.with { relay in
             let connection = try await RawConnection.open(await Self.port(relay))

@@ -156,6 +156,7 @@ final class GuestHandler: ChannelDuplexHandler, RemovableChannelHandler {
             return
         case .head(var head):
             if let fault = head.fault { return refuse(fault, context) }
+            head.takeHostOfTarget()
             pace.head(at: context.eventLoop.pace)
             unanswered += 1
             if !hasAsked || limiter.makesRoom { limiter.noteRequest(on: context.channel) }
