@@ -152,6 +152,28 @@ import Testing
             body: #"{"zones":[{"zoneID":{"zoneName":"_defaultZone"}}],"resultsLimit":1}"#,
             expected: ["zones.0.records.0.recordName": "n1", "zones.0.moreComing": true],
             absent: ["zones.0.records.1"]),
+        Exchange(
+            testDescription: "a zone asks for numbers as texts",
+            before: [note], path: "changes/zone",
+            body: #"{"zones":[{"zoneID":{"zoneName":"_defaultZone"},"numbersAsStrings":true}]}"#,
+            expected: ["zones.0.records.0.fields.count.value": "1"]),
+        Exchange(
+            testDescription: "a zone has the last word about its numbers",
+            before: [note], path: "changes/zone",
+            body: #"{"zones":[{"zoneID":{"zoneName":"_defaultZone"},"numbersAsStrings":false}],"#
+                + #""numbersAsStrings":true}"#,
+            expected: ["zones.0.records.0.fields.count.value": 1]),
+        Exchange(
+            testDescription: "record types are named beside the zones",
+            before: [note], path: "changes/zone",
+            body: #"{"zones":[{"zoneID":{"zoneName":"_defaultZone"}}],"#
+                + #""desiredRecordTypes":["Other"]}"#,
+            expected: ["zones.0.moreComing": false], absent: ["zones.0.records.0"]),
+        Exchange(
+            testDescription: "an order that the relay does not have is refused beside the zones",
+            before: [note], path: "changes/zone",
+            body: #"{"zones":[{"zoneID":{"zoneName":"_defaultZone"}}],"reverse":true}"#,
+            expected: ["zones.0.serverErrorCode": "BAD_REQUEST"]),
     ]
 
     // MARK: Queries

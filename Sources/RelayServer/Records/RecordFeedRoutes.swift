@@ -57,9 +57,8 @@ struct RecordFeedRoutes: Sendable {
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
-        let shown = try RecordJSON(body)
         let question = try ZoneQuestion(
-            caller.zoneID(body), body, limit: body.resultsLimit(), caller, shown)
+            caller.zoneID(body), body, ZoneWishes(body), caller)
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {
             let feed = try await answers(to: [question], caller)[0].get()
             return await calls.answers.answer(.object(feed))
@@ -71,17 +70,13 @@ struct RecordFeedRoutes: Sendable {
         _ request: RelayRequest, _ caller: RecordCaller
     ) async throws -> RelayAnswer {
         let body = try request.jsonBody()
-        let shown = try RecordJSON(body)
+        let wishes = try ZoneWishes(body)
         let zones = try body.zones()
         try calls.limits.check(zones.count, of: "zones")
-        // A limit beside the zones holds for each zone that does not give its own.
-        let limit = try body.resultsLimit()
         let zoneIDs = try zones.map { try caller.listedZoneID($0) }
         let read = zip(zoneIDs, zones).map { zoneID, zone -> Result<ZoneQuestion, any Error> in
             Result {
-                let view = shown.showing(try zone.strings("desiredKeys"))
-                let rows = try zone.resultsLimit(unless: limit)
-                return try ZoneQuestion(zoneID, zone, limit: rows, caller, view)
+                try ZoneQuestion(zoneID, zone, wishes.overridden(by: zone), caller)
             }
         }
         return try await calls.lists.turn(of: caller.place.container, by: caller.party) {

@@ -26,6 +26,18 @@ struct RecordJSON: Sendable {
         numbers = try body.bool("numbersAsStrings") == true ? .asStrings : .asNumbers
     }
 
+    /// Returns the form with what `part` says of it by its own `desiredKeys` and
+    /// `numbersAsStrings`.
+    ///
+    /// - Throws: `JSONContractError` if they do not fit.
+    func overridden(by part: JSONReader) throws(JSONContractError) -> RecordJSON {
+        var form = showing(try part.strings("desiredKeys"))
+        if let asStrings = try part.bool("numbersAsStrings") {
+            form.numbers = asStrings ? .asStrings : .asNumbers
+        }
+        return form
+    }
+
     /// Returns a form that shows `keys` instead of the request's own keys, if they are given.
     func showing(_ keys: [String]?) -> RecordJSON {
         var shown = self

@@ -1,6 +1,52 @@
 import RelayModel
 import Storage
 
+/// What a client asks of the changes of zones, apart from the zone and the token.
+///
+/// `changes/zone` takes it beside its zones and in the dictionary of each, which has the last word.
+struct ZoneWishes: Sendable {
+    /// The form of the records.
+    private(set) var shown: RecordJSON
+    /// The maximum number of records.
+    private(set) var limit: Int
+    /// The record types to list; `nil` lists all.
+    private(set) var types: Set<RecordType>?
+    /// The error that refuses the order, which the relay does not have.
+    private(set) var refusal: JSONContractError?
+
+    /// Parses the members of a request.
+    ///
+    /// - Throws: `JSONContractError` if they do not fit.
+    init(_ body: JSONReader) throws {
+        shown = try RecordJSON(body)
+        limit = try body.resultsLimit()
+        try read(body)
+    }
+
+    /// Returns the wishes with what a zone's own dictionary says.
+    ///
+    /// - Throws: `JSONContractError` if its members do not fit.
+    func overridden(by zone: JSONReader) throws -> ZoneWishes {
+        var wishes = self
+        wishes.shown = try shown.overridden(by: zone)
+        wishes.limit = try zone.resultsLimit(unless: limit)
+        try wishes.read(zone)
+        return wishes
+    }
+
+    private mutating func read(_ reader: JSONReader) throws(JSONContractError) {
+        if let names = try reader.strings("desiredRecordTypes") {
+            types = Set(names.compactMap(RecordType.init(rawValue:)))
+        }
+        if let isReversed = try reader.bool("reverse") {
+            refusal = isReversed ? reader.failure("reverse", Self.oneOrder) : nil
+        }
+    }
+
+    private static let oneOrder =
+        "must be false: the relay returns changes only in the order in which they happened"
+}
+
 /// A client's request for the changes in one zone since a token.
 struct ZoneQuestion: Sendable {
     private let zoneID: ZoneID
@@ -8,38 +54,29 @@ struct ZoneQuestion: Sendable {
     private let since: LogPosition
     /// The position up to which the zone had forgotten deletions when the client began.
     private let known: LogPosition
-    private let rows: Int
-    private let types: Set<RecordType>?
-    private let shown: RecordJSON
+    private let wishes: ZoneWishes
 
-    /// Parses the members of `body`, which are beside the zone's name or in its dictionary.
+    /// Parses the token in `body`, which is beside the zone's name or in its dictionary.
     ///
     /// - Throws: `JSONContractError`, or `APIError` for a token that was made for something else.
     init(
-        _ zoneID: ZoneID, _ body: JSONReader, limit: Int, _ caller: RecordCaller,
-        _ shown: RecordJSON
+        _ zoneID: ZoneID, _ body: JSONReader, _ wishes: ZoneWishes, _ caller: RecordCaller
     ) throws {
-        guard try body.bool("reverse") != true else {
-            throw body.failure(
-                "reverse",
-                "must be false: the relay returns changes only in the order in which they happened")
-        }
+        if let refusal = wishes.refusal { throw refusal }
         self.zoneID = zoneID
-        self.shown = shown
-        rows = limit
+        self.wishes = wishes
         let numbers = try caller.numbers(
             try body.string("syncToken"), count: 2, of: Self.part(zoneID))
         since = LogPosition(numbers[0])
         known = LogPosition(numbers[1])
-        types = try body.strings("desiredRecordTypes").map {
-            Set($0.compactMap(RecordType.init(rawValue:)))
-        }
     }
 
     private static func part(_ zoneID: ZoneID) -> String { "zone/\(zoneID.sealName)" }
 
     /// The question to the store.
-    var change: ZoneChangesQuestion { ZoneChangesQuestion(zoneID, after: since, rows: rows) }
+    var change: ZoneChangesQuestion {
+        ZoneChangesQuestion(zoneID, after: since, rows: wishes.limit)
+    }
 
     /// Returns the answer, given what the store has.
     ///
@@ -58,13 +95,13 @@ struct ZoneQuestion: Sendable {
                     + "without a syncToken")
         }
         let records = changes.page.elements.filter {
-            caller.mayRead($0) && types?.contains($0.recordType) != false
+            caller.mayRead($0) && wishes.types?.contains($0.recordType) != false
         }
         let last = changes.page.elements.last?.position ?? since
         let token = caller.token([last.rawValue, known.rawValue], of: Self.part(zoneID))
         return [
             "zoneID": caller.json(zoneID),
-            "records": .array(records.map { .object(shown.record($0, for: caller)) }),
+            "records": .array(records.map { .object(wishes.shown.record($0, for: caller)) }),
             "syncToken": .string(token),
             "moreComing": .bool(changes.page.hasMore),
         ]
