@@ -228,6 +228,14 @@ import Testing
         }
     }
 
+    @Test func `a client in the query that cannot name a device is refused`() async throws {
+        try await TestRelay.with { relay in
+            let answer = try await Self.create(relay, query: Self.plain + "&clientId=%07")
+            #expect(answer.status == 400)
+            #expect(answer.text.contains("clientId: "), "\(answer.text)")
+        }
+    }
+
     @Test func `a user can only end their own devices`() async throws {
         try await TestRelay.with { relay in
             let made = try await Self.create(relay, query: Self.plain + "&clientId=tab")

@@ -217,6 +217,11 @@ import Testing
                 let record = answer["notifications", "0", "payload", "ck", "qry", "rid"]
                 #expect(record == JSONValue.string(first), "\(name): \(answer.text)")
             }
+            for name in ["deviceID", "clientId"] {
+                let answer = try await relay.client.call("GET", "\(target)&\(name)=%07")
+                    .expect(400)
+                #expect(answer.text.contains("\(name): "), "\(answer.text)")
+            }
         }
     }
 }

@@ -114,16 +114,13 @@ extension SourceMapping {
     ) throws(JSONContractError) {
         let after = change.after?.fields ?? [:]
         let before = change.before?.fields ?? [:]
-        func first(_ places: [ValuePlace]) -> String? {
-            places.lazy.compactMap { place in
-                item.value(at: place, fields: after, before).flatMap(item.nameText)
-            }.first
-        }
-        // An invalid origin is ignored: all it would do is suppress a push.
+        // What the preset finds is chosen by the database's clients. They could keep their changes
+        // from everybody by an ID that is refused, so such an ID is ignored.
         change.origin = ChangeOrigin(
-            deviceID: (first(places.originDevice) ?? reported.deviceID)
-                .flatMap(DeviceID.init(rawValue:)),
-            userID: (first(places.originUser) ?? reported.userID).flatMap(UserID.init(rawValue:)))
+            deviceID: try item.originName("device", at: places.originDevice, after, before)
+                ?? reported.deviceID.flatMap(DeviceID.init(rawValue:)),
+            userID: try item.originName("user", at: places.originUser, after, before)
+                ?? reported.userID.flatMap(UserID.init(rawValue:)))
         try fillReaders(&change, reported, places.readers, item)
         change.occurredAt = reported.occurredAt
         if let occurredAt = places.occurredAt {
@@ -153,6 +150,29 @@ extension SourceMapping {
             if case .timestamp(let moment)? = type.convert(value, zoneID: zone) { return moment }
         }
         throw item.failure("occurredAt is neither a date nor milliseconds since 1970")
+    }
+}
+
+extension SourceItem {
+    /// Returns the originating device or user, from the first place that has a value; an empty text
+    /// is none.
+    ///
+    /// - Throws: `JSONContractError` for a value that is no such name. The change would be pushed
+    ///   to the device that made it.
+    func originName<Name: ValidatedIdentifier>(
+        _ member: String, at places: [ValuePlace], _ after: RecordFields, _ before: RecordFields
+    ) throws(JSONContractError) -> Name? {
+        for place in places {
+            guard let value = value(at: place, fields: after, before), value != .string("")
+            else { continue }
+            guard let name = nameText(of: value).flatMap(Name.init(rawValue:)) else {
+                throw failure(
+                    "the value at \(place.json.text), the mapping's \"origin.\(member)\", is not "
+                        + Name.rule)
+            }
+            return name
+        }
+        return nil
     }
 }
 

@@ -8,16 +8,25 @@ struct ChangeAuthor: Sendable, Hashable {
     /// The maximum size of a declaration: two names of 255 bytes each, with space for escapes.
     private static let maximumBytes = 4096
 
-    /// Decodes a declaration; `nil` if it names neither a device nor a user.
+    /// Decodes a declaration; `nil` if it names neither a device nor a user, or one that cannot be.
     init?(_ content: [UInt8]) {
-        guard content.count <= Self.maximumBytes,
-            case .object(let object)? = try? JSONValue(parsing: content)
+        guard content.count <= Self.maximumBytes, let json = try? JSONValue(parsing: content),
+            let reader = try? JSONReader(json)
         else { return nil }
-        func text(_ name: String) -> String? {
-            if case .string(let text)? = object[name] { text } else { nil }
+        do {
+            let device: DeviceID? = try Self.name("deviceID", in: reader)
+            let user: UserID? = try Self.name("userRecordName", in: reader)
+            (deviceID, userID) = (device?.rawValue, user?.rawValue)
+        } catch {
+            return nil
         }
-        deviceID = text("deviceID")
-        userID = text("userRecordName")
         guard deviceID != nil || userID != nil else { return nil }
+    }
+
+    /// Returns the name in a member; an empty text is none.
+    private static func name<Name: ValidatedIdentifier>(
+        _ member: String, in reader: JSONReader
+    ) throws(JSONContractError) -> Name? {
+        reader.value(member) == "" ? nil : try reader.identifier(member)
     }
 }

@@ -131,9 +131,8 @@ struct NotificationListing: Sendable {
                 "resultsLimit", "must be \(range.lowerBound) to \(range.upperBound)")
         }
         limit = Int(asked ?? range.upperBound)
-        let named = request.query["deviceID"] ?? request.query["clientId"]
-        device =
-            try DeviceChoice(optionalIn: body).deviceID
-            ?? named.flatMap(DeviceID.init(rawValue:))
+        let named: DeviceID? = try request.parameter("deviceID")
+        let client: DeviceID? = try request.parameter("clientId")
+        device = try DeviceChoice(optionalIn: body).deviceID ?? named ?? client
     }
 }

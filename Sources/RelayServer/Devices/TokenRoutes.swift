@@ -45,7 +45,7 @@ struct TokenRoutes: Sendable {
         let (device, naming) = try TokenRegistration(body, settings: admitted.settings)
             .courier(
                 of: try admitted.user(), token: address.token,
-                fallbackID: request.query["clientId"])
+                fallbackID: request.parameter("clientId"))
         _ = try await registry.createCourier(
             for: device, named: naming, at: request.receivedAt)
         return RelayAnswer(json: [
@@ -74,7 +74,7 @@ struct TokenRoutes: Sendable {
             if case .signature = admitted.caller.proof { throw Self.noDeviceOfServer }
         }
         let (named, naming) = try registration.device(
-            of: user, token: known?.token ?? written, fallbackID: request.query["clientId"])
+            of: user, token: known?.token ?? written, fallbackID: request.parameter("clientId"))
         var device = named
         if known != nil { device.beCourier() }
         let version = try await registry.register(
@@ -234,7 +234,7 @@ struct TokenRegistration {
     ///
     /// - Throws: `JSONContractError`, or the error 400 for a topic that is not the container's.
     func device(
-        of owner: UserID, token: DeviceToken, fallbackID: String?
+        of owner: UserID, token: DeviceToken, fallbackID: DeviceID?
     ) throws -> (Device, DeviceNaming) {
         let (id, naming) = try deviceID(token: token, fallbackID: fallbackID)
         let device = Device(
@@ -248,7 +248,7 @@ struct TokenRegistration {
     ///
     /// - Throws: `JSONContractError`.
     func courier(
-        of owner: UserID, token: DeviceToken, fallbackID: String?
+        of owner: UserID, token: DeviceToken, fallbackID: DeviceID?
     ) throws -> (Device, DeviceNaming) {
         try body.allowOnly(["apnsEnvironment", "clientId", "clientID", "deviceID"])
         let environment = try TokenRoutes.gatewayEnvironment(body)
@@ -300,13 +300,13 @@ struct TokenRegistration {
     }
 
     private func deviceID(
-        token: DeviceToken, fallbackID: String?
+        token: DeviceToken, fallbackID: DeviceID?
     ) throws -> (DeviceID, DeviceNaming) {
         if let id: DeviceID = try body.identifier("deviceID") { return (id, .device) }
         for name in ["clientId", "clientID"] {
             if let id: DeviceID = try body.identifier(name) { return (id, .client) }
         }
-        if let fallbackID, let id = DeviceID(rawValue: fallbackID) { return (id, .client) }
+        if let fallbackID { return (fallbackID, .client) }
         let digits = Secrets.verifier(of: token.rawValue).prefix(32)
         guard let id = DeviceID(rawValue: "token-\(digits)") else {
             preconditionFailure("a prefix and 32 digits are a device ID")
