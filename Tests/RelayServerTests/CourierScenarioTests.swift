@@ -195,7 +195,12 @@ import Testing
             #expect(empty.status == 200)
             #expect(empty.text.isEmpty)
             #expect(try await relay.call(.post, path).status == 200)
-            #expect(try await relay.call(.head, path).status == 405)
+            let head = try await relay.call(.head, path)
+            #expect(head.status == 405)
+            #expect(head.headers[.allow] == "GET, OPTIONS, POST")
+            let preflight = try await relay.call(
+                .options, path, headers: ["Origin": "https://app.example"])
+            #expect(preflight.headers[.accessControlAllowMethods] == "GET, OPTIONS, POST")
             for stranger in [String(repeating: "0", count: 64), "x", "\(secret)0"] {
                 let answer = try await relay.call(.get, "/courier/1/\(stranger)")
                 #expect(answer.status == 403)

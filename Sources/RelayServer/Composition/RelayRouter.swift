@@ -59,13 +59,13 @@ package enum RelayRouter {
         for method: HTTPRequest.Method, among routes: [RelayRoute]
     ) -> RelayRoute? {
         let name = method == .head ? "GET" : method.rawValue
-        return routes.first { $0.method == name }
+        return routes.first { $0.method == name && (method != .head || $0.takesHead) }
     }
 
     private static func allowedMethods(of routes: [RelayRoute]) -> String {
         var names = Set(routes.map(\.method))
         names.insert("OPTIONS")
-        if names.contains("GET") { names.insert("HEAD") }
+        if route(for: .head, among: routes) != nil { names.insert("HEAD") }
         return names.sorted().joined(separator: ", ")
     }
 

@@ -18,9 +18,12 @@ struct CourierRoutes: Sendable {
 
     var routes: [RelayRoute] {
         // CloudKit JS and MistKit use GET; cloudkit_flutter uses POST without a body.
-        ["GET", "POST"].map {
-            RelayRoute(
-                open: .client, $0, "/courier/1/{secret}", patience: .held, respond: poll)
+        ["GET", "POST"].map { method in
+            var route = RelayRoute(
+                open: .client, method, "/courier/1/{secret}", patience: .held, respond: poll)
+            // HEAD would take a notification without delivering it.
+            route.takesHead = false
+            return route
         }
     }
 
@@ -30,10 +33,6 @@ struct CourierRoutes: Sendable {
     /// is dead, and that the client must create a new one (MistKit; CloudKit JS polls again
     /// anyway).
     private func poll(_ request: RelayRequest) async throws -> RelayAnswer {
-        // HEAD would take a notification without delivering it.
-        guard request.method != "HEAD" else {
-            throw RefusedMethod(method: request.method, allowed: "GET, OPTIONS, POST")
-        }
         let address = CourierAddress(secret: request.parameters["secret"] ?? "")
         guard let address,
             let standing = try await queue.courier(address.token),

@@ -114,6 +114,10 @@ package struct RelayRoute: Sendable {
     let entrance: Entrance
     /// Notes requests with unsupported methods; `nil` if they need not be noted.
     var refuse: Refuse?
+    /// Whether a call by GET is answered to HEAD too, without the body.
+    ///
+    /// It is not where the answer takes something from who reads it: HEAD would take it unread.
+    var takesHead = true
 
     /// Creates a call that every client may make.
     init(

@@ -27,17 +27,24 @@ struct LiveRoutes: Sendable {
             RelayRoute(
                 .client, "POST", "\(Self.path)/sessions", effect: .reads,
                 admit: { head in try await admit(head, hold) }),
-            RelayRoute(
-                .client, "GET", "\(Self.path)/sessions/{secret}/stream",
-                admit: { head in
-                    try admit(head) { session, _, mark in
-                        try await listen(session, head, since: mark)
-                    }
-                }),
+            heldStream,
             RelayRoute(
                 .client, "POST", "\(Self.path)/sessions/{secret}", effect: .reads,
                 admit: { head in try admit(head, say) }),
         ]
+    }
+
+    private var heldStream: RelayRoute {
+        var route = RelayRoute(
+            .client, "GET", "\(Self.path)/sessions/{secret}/stream",
+            admit: { head in
+                try admit(head) { session, _, mark in
+                    try await listen(session, head, since: mark)
+                }
+            })
+        // A HEAD request would replace the open stream, and read nothing itself.
+        route.takesHead = false
+        return route
     }
 
     /// Answers a request at the path of WebSockets that does not open one.
@@ -273,10 +280,6 @@ struct LiveRoutes: Sendable {
     private func listen(
         _ session: HeldSession, _ head: RelayRequest, since mark: UInt64
     ) async throws -> RelayAnswer {
-        // A HEAD request would replace the open stream, and read nothing itself.
-        guard head.method != "HEAD" else {
-            throw RefusedMethod(method: head.method, allowed: "GET, OPTIONS")
-        }
         let secret = head.parameters["secret"] ?? ""
         let access = try access
         let held = access.held
