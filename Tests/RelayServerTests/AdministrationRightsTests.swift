@@ -93,6 +93,22 @@ import Testing
         }
     }
 
+    @Test(arguments: ["container", "environment", "hours"])
+    func `a null does not make a token that may do more`(name: String) async throws {
+        var body: JSONObject = [
+            "label": "ci", "access": "read", "container": "iCloud.com.example.Art",
+            "environment": "development", "hours": 1,
+        ]
+        body[name] = .null
+        try await TestRelay.with { [body] relay in
+            let refused = try await relay.admin(.post, "tokens", JSONValue.object(body).text)
+            #expect(refused.status == 400)
+            #expect(
+                refused["reason"] == .string("\(name): must not be null; leave it out instead"))
+            #expect(try await relay.store.adminTokens().isEmpty)
+        }
+    }
+
     @Test func `a revoked or expired token is refused`() async throws {
         try await TestRelay.with { relay in
             let short = try await relay.makeToken(#""access":"read","hours":1"#)

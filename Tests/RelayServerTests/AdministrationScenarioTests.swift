@@ -54,6 +54,10 @@ import Testing
             "topics[0]: must be 1 to 255 letters, digits, dots, hyphens and underscores"
         ),
         (
+            #"{"topics":["com.example.Art","com.example.Kiosk","com.example.Art"]}"#,
+            "topics[2]: \"com.example.Art\" is there already; name each topic once"
+        ),
+        (
             #"{"topics":["com.example.Art","courier"]}"#,
             "topics[1]: \"courier\" is reserved for devices of web couriers; give the "
                 + "application's bundle ID"

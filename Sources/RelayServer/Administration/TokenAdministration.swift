@@ -91,6 +91,10 @@ extension AdminToken {
             throw body.failure(
                 "label", "must be 1 to \(Limits.maximumNameBytes) bytes without control characters")
         }
+        // Without these members a token may do more, so one that is there and empty is a mistake.
+        for name in ["container", "environment", "hours"] where body.object[name] == .null {
+            throw body.failure(name, "must not be null; leave it out instead")
+        }
         let access: Access = try body.require("access", try body.choice("access"))
         let name: ContainerID? = try body.identifier("container")
         let environment: ContainerEnvironment? = try body.choice("environment")
