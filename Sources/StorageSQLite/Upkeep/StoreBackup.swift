@@ -156,6 +156,7 @@ struct StoreRestoring {
     let source: String
     let target: String
     let over: RestoredOver
+    var rename = FileMoves.onDisk
 
     /// The suffixes of the file and the files that belong to it.
     ///
@@ -217,26 +218,68 @@ struct StoreRestoring {
     /// Restores while the lock is held.
     private func restore() throws -> StoreReport {
         let files = FileManager.default
-        let old = try Self.movable(at: target, over)
-        let aside = target + Self.asideEnding
+        _ = try Self.movable(at: target, over)
         let new = target + StoreConnections.restoredEnding
         // A file left by an interrupted restore may be all that prevents a start from creating an
         // empty store here, and may itself be the source. So it stays until the new one replaces
         // it.
+        let isResumed = files.fileExists(atPath: new)
         let copy = target + ".restoring"
         try? files.removeItem(atPath: copy)
+        defer { try? files.removeItem(atPath: copy) }
         let report = try StoreBackup(path: source, target: copy, purpose: .store).run()
-        guard rename(copy, new) == 0 else {
-            throw StorageError.failed(new, "it cannot be moved into place", errno)
+        // The copy may have taken hours.
+        let old = try Self.movable(at: target, over)
+        let code = rename(copy, new)
+        guard code == 0 else {
+            throw StorageError.failed(new, "it cannot be moved into place", code)
         }
-        for ending in old { try files.moveItem(atPath: target + ending, toPath: aside + ending) }
-        try? files.removeItem(atPath: target + "-shm")
+        var moves = FileMoves(by: rename)
+        do throws(FileMoves.Failure) {
+            try exchange(old, for: new, by: &moves)
+        } catch {
+            let left = moves.takeBack()
+            if left.isEmpty, !isResumed { try? files.removeItem(atPath: new) }
+            StoreBackup.sync(folder)
+            throw Self.refusal(error, left)
+        }
+        return report
+    }
+
+    /// The folder of the store.
+    private var folder: String { URL(filePath: target).deletingLastPathComponent().path }
+
+    /// Moves the existing files aside, and the new one into their place.
+    private func exchange(
+        _ old: [String], for new: String, by moves: inout FileMoves
+    ) throws(FileMoves.Failure) {
+        for ending in old {
+            try moves.move(target + ending, to: target + Self.asideEnding + ending)
+        }
+        try? FileManager.default.removeItem(atPath: target + "-shm")
         SnapshotFile.removeAll(stem: target + "-snapshot-", except: nil)
-        let folder = URL(filePath: target).deletingLastPathComponent().path
         // The new file must never be on the disk beside the log of the old one.
         StoreBackup.sync(folder)
-        try files.moveItem(atPath: new, toPath: target)
+        try moves.move(new, to: target)
         StoreBackup.sync(folder)
-        return report
+    }
+
+    /// Returns the error for a file that could not be moved; `left` has what could not be taken
+    /// back.
+    private static func refusal(
+        _ failure: FileMoves.Failure, _ left: [FileMoves.Move]
+    ) -> StorageError {
+        let cause =
+            "it cannot be moved to \(failure.move.to): \(String(cString: strerror(failure.code)))"
+        guard !left.isEmpty else {
+            return .inaccessible(
+                path: failure.move.from, reason: "\(cause); everything is where it was before")
+        }
+        let moves = left.map { "\($0.from) to \($0.to)" }.joined(separator: ", then ")
+        return .inaccessible(
+            path: failure.move.from,
+            reason: "\(cause), and what had been moved aside cannot be moved back: run the same "
+                + "command again once files can be moved there, or go back to the old store: "
+                + "move \(moves)")
     }
 }
