@@ -2,6 +2,7 @@ import Foundation
 import RelayModel
 import RelayTestKit
 import Storage
+import Synchronization
 import Testing
 
 @testable import StorageSQL
@@ -123,6 +124,32 @@ import Testing
         let again = try home.open()
         #expect(try await again.head() == LogPosition(40))
         await again.close()
+    }
+
+    /// A name that is not on the disk is gone after a power cut, and the next start refuses a file
+    /// without its witness.
+    @Test func `the name of a new witness is synced, also of one that is put back`() throws {
+        let home = try TemporaryStore()
+        let folders = Mutex<[String]>([])
+        let record = WitnessRecord(
+            identity: UUIDBytes(high: 1, low: 2), commits: 1, head: LogPosition(1), salt: 0,
+            isSealed: true)
+        let witness = try StoreWitness(
+            of: home.path,
+            syncing: { folder in
+                folders.withLock { $0.append(folder) }
+                return 0
+            })
+        let folder = URL(filePath: home.path).deletingLastPathComponent().path
+        try witness.noteAtStart(record)
+        #expect(folders.withLock { $0 } == [folder])
+        try witness.putBack(record)
+        #expect(folders.withLock { $0.count } == 1, "it was in its place")
+        unlink(home.path + StoreWitness.ending)
+        try witness.putBack(record)
+        #expect(folders.withLock { $0 } == [folder, folder])
+        #expect(StoreWitness.onDisk(folder) == 0)
+        #expect(StoreWitness.onDisk(folder + "/none") == ENOENT)
     }
 
     private static func append(_ name: String, to store: RelayStore) async throws {

@@ -68,15 +68,31 @@ final class StoreWitness: Sendable {
         }
     }
 
+    /// Syncs the names in a folder to the disk; returns 0 or an errno.
+    typealias NameSync = @Sendable (_ folder: String) -> Int32
+
+    /// Syncs the names on the disk, where a folder can be read and synced.
+    static let onDisk: NameSync = { folder in
+        let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return errno == EACCES ? 0 : errno }
+        defer { close(descriptor) }
+        // Some file systems do not sync folders, and answer EINVAL.
+        return fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno
+    }
+
     private let path: String
+    private let nameSync: NameSync
     private let held: Mutex<Held>
     /// The descriptor of the write-ahead log, once there is one.
     private let log = Mutex<Int32?>(nil)
 
     /// Opens the witness of the store at `path`, and creates it if it does not exist.
-    init(of path: String) throws(StorageError) {
+    init(
+        of path: String, syncing nameSync: @escaping NameSync = StoreWitness.onDisk
+    ) throws(StorageError) {
         let name = path + Self.ending
         self.path = path
+        self.nameSync = nameSync
         let opened = Glibc.open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else {
             throw .failed(name, "it cannot be opened", errno)
@@ -141,6 +157,7 @@ final class StoreWitness: Sendable {
         do {
             try note(record)
             try sync()
+            try syncName()
         } catch {
             throw .failed(path + Self.ending, "it cannot be written", error.code)
         }
@@ -151,6 +168,12 @@ final class StoreWitness: Sendable {
         guard fdatasync(held.withLock { $0.descriptor }) == 0 else {
             throw WitnessFailure(code: errno)
         }
+    }
+
+    /// Syncs the name of a new file: the store's file is refused without its witness.
+    private func syncName() throws(WitnessFailure) {
+        let code = nameSync(URL(filePath: path).deletingLastPathComponent().path)
+        guard code == 0 else { throw WitnessFailure(code: code) }
     }
 
     /// Puts the witness back if its name leads to another file or to none.
@@ -172,6 +195,7 @@ final class StoreWitness: Sendable {
         try note(record())
         try sync()
         guard rename(new, name) == 0 else { throw WitnessFailure(code: errno) }
+        try syncName()
     }
 
     private var isInPlace: Bool {
