@@ -152,6 +152,33 @@ import Testing
         await next.close()
     }
 
+    @Test func `frames of a foreign log get into no segment`() async throws {
+        let home = try TemporaryStore(in: .memory)
+        let foreign = try await Remains(commits: 40)
+        var settings = StoreSettings.forTests
+        settings.checkpointPages = 0
+        var bounds = LogSpool.Settings()
+        bounds.reserveBytes = 0
+        let spool = try LogSpool(of: home.path, settings: bounds, now: { Sample.moment(1) })
+        let store = try RelayStore.open(path: home.path, settings: settings, spool: spool)
+        try await store.beginChain("20261125T201501Z-1a2b3c4d1a2b3c4d")
+        spool.copy()
+        #expect(spool.waiting.count == 1)
+        let other = home.path + ".other"
+        try foreign.log.write(to: URL(filePath: other))
+        #expect(rename(other, home.path + "-wal") == 0)
+        // What a checkpoint would drop is in the store's own log.
+        spool.copyBeforeCheckpoint(40)
+        #expect(spool.waiting == [])
+        #expect(spool.chainName == nil)
+        #expect(spool.takeEnding() == SpoolFailure.logExchanged.description)
+        // The first commit notices it, and the store ends.
+        await #expect(throws: StorageError.self) {
+            for _ in 0..<3 { try await store.commitNothing() }
+        }
+        #expect(await store.close() != nil)
+    }
+
     // MARK: Waiting for readers
 
     @Test func `the writer waits less and less often for a reader that stays`() {

@@ -29,6 +29,7 @@ struct LogTrimmer: ~Copyable {
         self.spool = spool
         path = pool.path + "-wal"
         log = FileIdentity(path: path)
+        spool?.follow(log)
         bound = settings.walBytes
         pages = (
             settings.checkpointPages,
@@ -45,7 +46,8 @@ struct LogTrimmer: ~Copyable {
     /// The number of frames of the write-ahead log up to the last commit.
     var frames: Int { watch.map { Int(belfry_wal_frames($0)) } ?? 0 }
 
-    /// Checkpoints if enough was committed, and sometimes checks the write-ahead log's size.
+    /// Checks the write-ahead log's place, checkpoints if enough was committed, and sometimes
+    /// checks the log's size.
     ///
     /// The writer is blocked meanwhile, so a checkpoint copies less at a time while several
     /// containers write.
@@ -54,21 +56,22 @@ struct LogTrimmer: ~Copyable {
     /// - Throws: `EmbeddedError` if a checkpoint failed and the state of the disk is unknown now,
     ///   and ``StorageError/closed(_:)`` if the log has lost its name and is folded into the file.
     mutating func afterCommit(isContended: Bool) throws -> Bool {
+        // One call of `stat` is nothing beside the commit's sync.
+        guard isLogInPlace else {
+            // After a crash nobody would find it. A new one is made only at the next start.
+            guard try startAnew(bound) else { return false }
+            // What the spool had not copied is in the file alone.
+            spool?.end(because: SpoolFailure.logExchanged.description)
+            throw StorageError.closed(
+                "the write-ahead log was moved, removed or exchanged; all that was in it is in the "
+                    + "file now, so the next start lacks nothing")
+        }
         let most = isContended ? pages.besideOthers : pages.alone
         let isDue = isCheckpointDue(after: most)
         if isDue { _ = try checkpoint(.passive) }
         commits += 1
         guard commits >= Self.commitsBetweenLooks else { return isDue }
         commits = 0
-        guard isLogInPlace else {
-            // After a crash nobody would find it. A new one is made only at the next start.
-            guard try startAnew(bound) else { return isDue }
-            // What the spool had not copied is in the file alone.
-            spool?.end(because: "the write-ahead log was moved, removed or exchanged")
-            throw StorageError.closed(
-                "the write-ahead log was moved, removed or exchanged; all that was in it is in the "
-                    + "file now, so the next start lacks nothing")
-        }
         let size = Self.size(of: path)
         guard size > bound else { return isDue }
         _ = try startAnew(size)

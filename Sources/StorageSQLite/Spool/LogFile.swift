@@ -9,12 +9,22 @@ struct LogFile: ~Copyable {
     private let descriptor: Int32
     let generation: LogGeneration
 
-    /// Opens the log at `path`; `nil` if there is none or it is empty.
-    init?(_ path: String) throws(SpoolFailure) {
+    /// Opens the log at `path`, which must be the file `own` if that is known; `nil` if there is
+    /// none or it is empty.
+    ///
+    /// - Throws: ``SpoolFailure`` if it cannot be opened, or is another file.
+    init?(_ path: String, own: FileIdentity?) throws(SpoolFailure) {
         descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
-            if errno == ENOENT { return nil }
+            if errno == ENOENT {
+                if own != nil { throw .logExchanged }
+                return nil
+            }
             throw SpoolFailure("the write-ahead log cannot be opened", errno)
+        }
+        guard Self.isOwn(descriptor, own) else {
+            Glibc.close(descriptor)
+            throw .logExchanged
         }
         var header = [UInt8](repeating: 0, count: LogGeneration.headerBytes)
         let count = pread(descriptor, &header, header.count, 0)
@@ -27,6 +37,13 @@ struct LogFile: ~Copyable {
 
     deinit {
         Glibc.close(descriptor)
+    }
+
+    /// Returns whether an open file is `own`, if that is known.
+    static func isOwn(_ descriptor: Int32, _ own: FileIdentity?) -> Bool {
+        guard let own else { return true }
+        var found = stat()
+        return fstat(descriptor, &found) == 0 && FileIdentity(found).isSame(as: own)
     }
 
     /// Reads `count` frames from frame `number` on; fewer at the end of the file.
@@ -79,6 +96,10 @@ struct LogFile: ~Copyable {
 /// The reason why a chain of segments cannot continue.
 struct SpoolFailure: Error, CustomStringConvertible {
     let description: String
+
+    /// The log is no longer the file that the store has open.
+    static let logExchanged = SpoolFailure(
+        "the write-ahead log was moved, removed or exchanged")
 
     init(_ sentence: String, _ code: Int32? = nil) {
         description = code.map { "\(sentence): \(String(cString: strerror($0)))" } ?? sentence

@@ -50,6 +50,8 @@ package final class LogSpool: Sendable {
         var place: Place?
         var waiting: [Waiting] = []
         var ending: String?
+        /// The file that the write-ahead log must be; `nil` before the store is open.
+        var log: FileIdentity?
     }
 
     private let log: String
@@ -186,6 +188,18 @@ package final class LogSpool: Sendable {
 
     // MARK: Copying
 
+    /// Tells which file the write-ahead log is from now on, as long as the store is open.
+    ///
+    /// Its name may lead to another file at any time, and frames of that one must get into no
+    /// segment.
+    func follow(_ log: FileIdentity?) {
+        chain.withLock { $0.log = log }
+        openMarks.withLock { openMarks in
+            openMarks.forgetLog()
+            openMarks.own = log
+        }
+    }
+
     /// Notes a durable commit before the callers are answered; the writer's thread calls it.
     func note(frames: Int, commits: Int64, head: LogPosition) {
         let moment = now()
@@ -218,7 +232,7 @@ package final class LogSpool: Sendable {
             }
             return last
         }
-        openMarks.withLock { $0.forgetLog() }
+        follow(nil)
     }
 
     /// Records that everything is copied and on the disk, so that the next start can continue the
@@ -241,7 +255,7 @@ package final class LogSpool: Sendable {
         chain.withLock { chain in
             guard var place = chain.place else { return }
             do throws(SpoolFailure) {
-                guard let log = try LogFile(log) else { return }
+                guard let log = try LogFile(log, own: chain.log) else { return }
                 if place.generation != log.generation {
                     // A header that is just being written may have the salt of one generation and
                     // the checksum of another.

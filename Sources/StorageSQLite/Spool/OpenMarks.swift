@@ -9,6 +9,8 @@ import RelayModel
 struct OpenMarks: ~Copyable {
     private let log: String
     private let path: String
+    /// The file that the log must be; `nil` before the store is open.
+    var own: FileIdentity?
     private var logFile: Int32 = -1
     private var file: Int32 = -1
     private(set) var isOn = false
@@ -130,6 +132,10 @@ struct OpenMarks: ~Copyable {
     private mutating func currentSalt() -> [UInt8]? {
         if logFile < 0 { logFile = Glibc.open(log, O_RDONLY | O_CLOEXEC) }
         guard logFile >= 0 else { return nil }
+        guard LogFile.isOwn(logFile, own) else {
+            forgetLog()
+            return nil
+        }
         var bytes = [UInt8](repeating: 0, count: 8)
         return pread(logFile, &bytes, 8, 16) == 8 ? bytes : nil
     }
