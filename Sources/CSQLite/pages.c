@@ -27,6 +27,7 @@ struct page_file {
 static sqlite3_vfs *below;
 static atomic_llong bad_page;
 static atomic_int sync_error;
+static atomic_int write_error;
 
 static sqlite3_file *inner(sqlite3_file *file) {
     return (sqlite3_file *)((struct page_file *)file + 1);
@@ -129,8 +130,12 @@ static int page_write(sqlite3_file *base, const void *bytes, int amount, sqlite3
     }
     errno = 0;
     int result = next->pMethods->xWrite(next, bytes, amount, offset);
+    int error = errno;
+    if ((result & 0xff) != SQLITE_IOERR) return result;
     // SQLite recognises a full disk but not an exceeded quota, which is just as temporary.
-    return (result & 0xff) == SQLITE_IOERR && errno == EDQUOT ? SQLITE_FULL : result;
+    if (error == EDQUOT) return SQLITE_FULL;
+    atomic_store(&write_error, error);
+    return result;
 }
 
 static int page_close(sqlite3_file *base) {
@@ -324,6 +329,10 @@ long long belfry_sqlite_bad_page(void) {
 
 int belfry_sqlite_sync_error(void) {
     return atomic_load(&sync_error);
+}
+
+int belfry_sqlite_write_error(void) {
+    return atomic_load(&write_error);
 }
 
 int belfry_pages_reseal(int file) {

@@ -45,6 +45,19 @@ import Testing
         #expect(StorageError.checking("/file", found: ["ok"]) == nil)
     }
 
+    /// It is not known whether such a page is sound.
+    @Test func `a page that cannot be read is no finding of a check`() throws {
+        let unread = "Tree 5 page 73: unable to get the page. error code=266"
+        let error = #expect(throws: StorageError.self) {
+            try StoreReport.problems(of: "/file", checked: [unread, "Page 80: never used"])
+        }
+        let told = error.map { "\($0)" } ?? ""
+        #expect(told.hasPrefix("/file cannot be used: the disk could not"), "\(told)")
+        let damage = "Tree 5 page 73: unable to get the page. error code=8202"
+        #expect(try StoreReport.problems(of: "/file", checked: [damage]) == [damage])
+        #expect(try StoreReport.problems(of: "/file", checked: ["ok"]) == [])
+    }
+
     @Test func `a page without its checksum ends all writing`() {
         let failure = EmbeddedError(10 | 32 << 8)
         #expect(failure.isDamage && StorageError.verdict(on: failure) == .fatal)

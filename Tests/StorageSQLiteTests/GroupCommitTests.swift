@@ -284,6 +284,8 @@ import Testing
                 try await Self.append("refused", to: store)
             }
             #expect(first?.isClosed == true)
+            let told = first.map { "\($0)" } ?? ""
+            #expect(told.contains("File too large; raise the limit of a file's size"), "\(told)")
             #expect(second == first)
             await #expect(throws: StorageError.self) {
                 try await store.waitForGrowth(beyond: LogPosition(1))

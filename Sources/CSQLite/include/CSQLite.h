@@ -71,6 +71,9 @@ long long belfry_sqlite_bad_page(void);
 // Returns the system's error of the last failed sync; 0 if none failed.
 int belfry_sqlite_sync_error(void);
 
+// Returns the system's error of the last failed write; 0 if none failed.
+int belfry_sqlite_write_error(void);
+
 /// Returns the checksum of the first `length` bytes of page `number`.
 uint64_t belfry_page_checksum(const unsigned char *page, int length, long long number);
 

@@ -37,7 +37,7 @@ extension StorageError {
     /// unchanged.
     static func translate(_ error: any Error, path: String) -> any Error {
         guard let error = error as? EmbeddedError else { return error }
-        let reason = "\(error.extendedCode) \(error.message)\(error.syncCause)"
+        let reason = "\(error.extendedCode) \(error.message)\(error.systemCause)"
         switch (verdict(on: error), error.code) {
         case (.noRoom, _): return StorageError.noRoom("the disk is full (SQLite \(reason))")
         case (.busy, _): return StorageError.overloaded("the database is locked (SQLite \(reason))")
@@ -73,13 +73,21 @@ extension StorageError {
     /// pages are sound.
     static func checking(_ path: String, found lines: [String]) -> StorageError? {
         guard lines != ["ok"] else { return nil }
-        let reason = lines.joined(separator: "; ")
-        // For a page that cannot be read, the check gives only the code.
-        guard !reason.contains("error code=\(EmbeddedError.failedRead)") else {
-            let failure = EmbeddedError(EmbeddedError.failedRead)
-            return .inaccessible(path: path, reason: cause(of: failure, at: path))
-        }
-        return .damaged(path: path, reason: reason)
+        return unread(path, among: lines)
+            ?? .damaged(path: path, reason: lines.joined(separator: "; "))
+    }
+
+    /// Returns the error if the `lines` that a check of the pages at `path` found say that the disk
+    /// could not read a page.
+    ///
+    /// The check then does not know whether that page is sound, and what else it found may follow
+    /// from that.
+    static func unread(_ path: String, among lines: [String]) -> StorageError? {
+        // For such a page, the check gives only the code.
+        let code = "error code=\(EmbeddedError.failedRead)"
+        guard lines.contains(where: { $0.contains(code) }) else { return nil }
+        let failure = EmbeddedError(EmbeddedError.failedRead)
+        return .inaccessible(path: path, reason: cause(of: failure, at: path))
     }
 
     /// Returns the error for a file that is not a store; it does not report damage.
@@ -138,7 +146,7 @@ extension StorageError {
         case SQLITE_READONLY, SQLITE_PERM:
             return "it is read-only: it, its directory and the files beside it must be writable"
         case SQLITE_IOERR:
-            let code = "\(error.extendedCode)\(error.syncCause)"
+            let code = "\(error.extendedCode)\(error.systemCause)"
             return "the disk could not read or write it (SQLite \(code)): look at the system's log"
         case SQLITE_NOMEM: return "there is not enough memory for it"
         default: return "SQLite \(error.extendedCode) \(error.message)"
@@ -156,13 +164,26 @@ extension EmbeddedError {
         [SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM].contains(code)
     }
 
-    /// The system's error of a failed sync, which SQLite does not report itself.
-    var syncCause: String {
-        let cause = belfry_sqlite_sync_error()
-        guard extendedCode == Self.failedSync, cause != 0 else { return "" }
-        let isFull = cause == ENOSPC || cause == EDQUOT
-        return ": \(String(cString: strerror(cause)))"
-            + (isFull ? "; make room on the disk, then start again" : "")
+    /// The system's error of a failed sync or write, which SQLite does not report itself.
+    var systemCause: String {
+        let cause =
+            switch extendedCode {
+            case Self.failedSync: belfry_sqlite_sync_error()
+            case Self.failedWrite: belfry_sqlite_write_error()
+            default: Int32(0)
+            }
+        guard cause != 0 else { return "" }
+        return ": \(String(cString: strerror(cause)))\(Self.remedy(for: cause))"
+    }
+
+    private static func remedy(for cause: Int32) -> String {
+        switch cause {
+        case ENOSPC, EDQUOT: "; make room on the disk, then start again"
+        case EFBIG:
+            "; raise the limit of a file's size (ulimit -f, LimitFSIZE=, or the file system's), "
+                + "then start again"
+        default: ""
+        }
     }
 
     /// Whether a page does not contain what was written.
@@ -180,6 +201,8 @@ extension EmbeddedError {
     private static let wrongChecksum: Int32 = SQLITE_IOERR | 32 << 8
     /// SQLITE_IOERR_READ.
     static let failedRead: Int32 = SQLITE_IOERR | 1 << 8
+    /// SQLITE_IOERR_WRITE.
+    private static let failedWrite: Int32 = SQLITE_IOERR | 3 << 8
     /// SQLITE_IOERR_FSYNC.
     private static let failedSync: Int32 = SQLITE_IOERR | 4 << 8
     /// SQLITE_IOERR_SHMSIZE.

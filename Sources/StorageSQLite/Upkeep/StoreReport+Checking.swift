@@ -30,13 +30,25 @@ extension StoreReport {
                 reason: "its schema has version \(schemaVersion), and this Belfry can check only "
                     + "version \(StoreSchema.newestVersion): run belfry migrate, or that version")
         }
-        var problems = try String.fetchAll(db.database, sql: "PRAGMA integrity_check(100)")
-            .filter { $0 != "ok" }
+        var problems = try Self.problems(
+            of: path,
+            checked: try String.fetchAll(db.database, sql: "PRAGMA integrity_check(100)"))
         let references = try Row.fetchAll(db.database, sql: "PRAGMA foreign_key_check")
         problems += references.prefix(100).map { row in
             "\(row[0] as String? ?? "?"): a row refers to nothing in \(row[2] as String? ?? "?")"
         }
         try self.init(
             rowsOf: db.database, schemaVersion: schemaVersion, problems: problems)
+    }
+
+    /// Returns the problems that a check of the pages found.
+    ///
+    /// - Throws: ``StorageError/inaccessible(path:reason:)`` if the disk could not read a page, so
+    ///   that nothing is known about it.
+    static func problems(
+        of path: String, checked lines: [String]
+    ) throws(StorageError) -> [String] {
+        if let error = StorageError.unread(path, among: lines) { throw error }
+        return lines.filter { $0 != "ok" }
     }
 }
