@@ -91,14 +91,9 @@ enum BackupName: Sendable, Hashable {
             }
     }
 
-    /// Returns the prefixes of the names of a chain's segments with numbers near `sequence`: the
-    /// thousand that it is in and the one before.
-    ///
-    /// So the lists stay short.
-    static func segments(of chain: String, about sequence: UInt64) -> [String] {
-        let thousand = sequence / 1000
-        let numbers = thousand == 0 ? [0] : [thousand - 1, thousand]
-        return numbers.map { "\(chain)/log-\(padded($0, 9))" }
+    /// Returns the prefix of the names of a chain's segments of which one thousand begin alike.
+    static func segments(of chain: String, thousand: UInt64) -> String {
+        "\(chain)/log-\(padded(thousand, 9))"
     }
 
     private static func folder(_ base: UInt64) -> String { "base-\(padded(base, 12))" }

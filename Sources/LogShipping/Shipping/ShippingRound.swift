@@ -28,9 +28,12 @@ struct ShippingRound {
     /// The last copy.
     ///
     /// The number of its parts is set once it is known.
-    private var lastBase: (chain: String, moment: Timestamp, name: String, parts: Int?)?
+    private var lastBase:
+        (chain: String, moment: Timestamp, name: String, parts: Int?, since: UInt64)?
     /// Since when the destination has had no note.
     private var absence = NoteAbsence()
+    /// Which segments to look for next.
+    private var segmentLook = SegmentLook()
     /// When the last copy was last checked to be there.
     private var lookedAt: Timestamp?
     /// The number of consecutive rounds in which the clock was behind.
@@ -64,7 +67,7 @@ struct ShippingRound {
 
     /// Ships the segments that the closed store left, if the note at the place names this store.
     mutating func finish() async throws {
-        if try await isClaimed() { try await look() }
+        if try await shipper.isClaimed() { try await look() }
         try await shipWaiting()
     }
 
@@ -74,7 +77,7 @@ struct ShippingRound {
     /// the segments that wait here.
     mutating func look() async throws {
         guard !isKnown else { return }
-        try await claim()
+        try await shipper.claim()
         let catalogue = Catalogue(try await destination.names(below: ""))
         if let chain = spool.chainName {
             let bases = catalogue.bases.filter { $0.chain == chain }
@@ -97,7 +100,7 @@ struct ShippingRound {
                 spool.end(because: ShippingFailure.forked)
             } else if let base = bases.last {
                 let name = BackupName.whole(chain: chain, base: base.number, base.reach)
-                lastBase = (chain, base.reach.moment, name.text, nil)
+                lastBase = (chain, base.reach.moment, name.text, nil, base.reach.since)
                 lookedAt = shipper.now()
             }
             newestBase = catalogue.parts[chain]?.keys.max() ?? 0
@@ -117,13 +120,14 @@ struct ShippingRound {
         return spool.waiting.first?.sequence ?? last + 1
     }
 
-    /// Returns the first segment from `since` on that was shipped and is no longer there.
+    /// Returns the first segment from `since` on, and before `end`, that was shipped and is no
+    /// longer there.
     ///
     /// A copy that needs it could not be restored, even though the copy itself is whole.
     private func missing(
-        from since: UInt64, in catalogue: Catalogue, of chain: String
+        from since: UInt64, before end: UInt64 = .max, in catalogue: Catalogue, of chain: String
     ) -> UInt64? {
-        let first = firstUnshipped
+        let first = min(firstUnshipped, end)
         let there = Set(catalogue.segments[chain]?.map(\.sequence) ?? [])
         return since < first ? (since..<first).first { !there.contains($0) } : nil
     }
@@ -157,10 +161,10 @@ struct ShippingRound {
     /// How often to check that the last copy is still there.
     private static let lookingInterval = Duration.seconds(600)
 
-    /// Ends the chain if its last copy, or a part of it, was removed.
+    /// Ends the chain if its last copy, a part of it, or a segment that it needs was removed.
     ///
-    /// Otherwise nothing could be restored from the chain until the next copy is due, perhaps a day
-    /// later.
+    /// Otherwise nothing could be restored from the chain, or nothing after that segment, until the
+    /// next copy is due, perhaps a day later.
     private mutating func checkBase() async throws {
         guard let base = lastBase, base.chain == spool.chainName else { return }
         let now = shipper.now()
@@ -171,7 +175,7 @@ struct ShippingRound {
         try await checkPlace()
         lookedAt = now
         guard let lack = try await lack(of: base.name, of: base.parts) else {
-            return try await checkFork(of: base.chain)
+            return try await checkSegments(of: base.chain, from: base.since)
         }
         // What there is of other copies is not known any more either.
         isKnown = false
@@ -197,55 +201,37 @@ struct ShippingRound {
         return there < known ? "a part of its copy" : nil
     }
 
-    /// Ends the chain if another relay ships it too.
+    /// Ends the chain if another relay ships it too, or if a segment of it was removed.
     ///
-    /// The names of segments contain their moments, so neither relay would find a name taken, and
-    /// nothing that both ship could be restored.
-    private func checkFork(of chain: String) async throws {
+    /// The names of segments contain their moments, so neither of two relays would find a name
+    /// taken, and nothing that both ship could be restored.
+    private mutating func checkSegments(of chain: String, from since: UInt64) async throws {
         guard let last = spool.extent?.last else { return }
-        for prefix in BackupName.segments(of: chain, about: last) {
-            let names = try await destination.names(below: prefix)
-            guard Catalogue(names).isForked(chain) else { continue }
-            return spool.end(because: ShippingFailure.forked)
+        for thousand in segmentLook.thousands(from: since, through: last) {
+            let catalogue = Catalogue(
+                try await destination.names(
+                    below: BackupName.segments(of: chain, thousand: thousand)))
+            guard !catalogue.isForked(chain) else {
+                return spool.end(because: ShippingFailure.forked)
+            }
+            let (first, end) = (thousand * SegmentLook.size, (thousand + 1) * SegmentLook.size)
+            guard let lost = missing(from: max(since, first), before: end, in: catalogue, of: chain)
+            else { continue }
+            isKnown = false
+            return spool.end(because: gone(lost))
         }
-    }
-
-    /// The note that names the owning store.
-    private var note: [UInt8] {
-        Array("belfry-backup 1\nstore \(shipper.store.storeIdentity)\n".utf8)
     }
 
     /// Refuses to ship to a place without the note, or to look for copies there, such as the folder
     /// below a disk that is not mounted.
     private mutating func checkPlace() async throws {
-        if try await isClaimed() {
+        if try await shipper.isClaimed() {
             absence.end()
         } else if absence.isLong(at: shipper.now()) {
             // Somebody emptied the place. That the copy is gone too shows when it is looked for.
-            try await claim()
+            try await shipper.claim()
         } else {
             throw ShippingFailure.noted(missingAt: destination.place)
-        }
-    }
-
-    /// Returns whether the note is there; refuses that of another store.
-    private func isClaimed() async throws -> Bool {
-        guard let there = try await destination.get(BackupName.store, atMost: 4096) else {
-            return false
-        }
-        guard there == note else { throw ShippingFailure.foreign(there, destination.place) }
-        return true
-    }
-
-    /// Writes the note that names the owning store, or verifies the existing one.
-    private func claim() async throws {
-        guard try await !isClaimed() else { return }
-        do {
-            try await destination.put(BackupName.store, note)
-        } catch {
-            guard error.kind == .taken else { throw error }
-            let there = try await destination.get(BackupName.store, atMost: 4096)
-            throw ShippingFailure.foreign(there ?? [], destination.place)
         }
     }
 
@@ -367,7 +353,7 @@ struct ShippingRound {
         let name = BackupName.whole(chain: base.chain, base: base.number, reach)
         try await put(name, Array(base.manifest.text.utf8))
         copying = nil
-        lastBase = (base.chain, moment, name.text, base.manifest.parts.count)
+        lastBase = (base.chain, moment, name.text, base.manifest.parts.count, base.since)
         lookedAt = shipper.now()
         let size = base.offset
         shipper.logger.info(
