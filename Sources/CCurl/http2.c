@@ -32,6 +32,7 @@ typedef int (*chunk_callback)(nghttp2_session *session, uint8_t flags, int32_t s
 #define CANCEL 8
 #define HTTP_1_1_REQUIRED 13
 /* RFC 9113 section 6. */
+#define HEADERS 1
 #define RST_STREAM 3
 /* NGHTTP2_ERR_INVALID_STATE: the requested operation is not possible. */
 #define CANNOT (-519)
@@ -52,7 +53,7 @@ static struct {
 } real;
 
 static pthread_once_t looked_up = PTHREAD_ONCE_INIT;
-/* Frees a thread's list of refusals when the thread ends. */
+/* Frees a thread's lists when the thread ends. */
 static pthread_key_t list_key;
 
 static void look_up(void) {
@@ -109,16 +110,63 @@ struct refusal {
     void *easy;
     int how;
 };
-static __thread struct refusal *refusals;
+/* The number of streams that can be accepted in one reading: libcurl reads 32 KiB, and a HEADERS
+ * frame takes ten bytes. Further ones are not recorded. */
+#define ACCEPTED 4096
+
+static __thread struct lists {
+    struct refusal refusals[REFUSALS];
+    int32_t accepted[ACCEPTED];
+} *lists;
 static __thread int refusal_count;
+static __thread int accepted_count;
+
+static int has_lists(void) {
+    if (lists) return 1;
+    lists = calloc(1, sizeof *lists);
+    if (lists) pthread_setspecific(list_key, lists);
+    return lists != NULL;
+}
 
 static void note_refusal(void *easy, int how) {
-    if (!refusals) {
-        refusals = calloc(REFUSALS, sizeof(struct refusal));
-        if (!refusals) return;
-        pthread_setspecific(list_key, refusals);
+    if (refusal_count < REFUSALS && has_lists()) {
+        lists->refusals[refusal_count++] = (struct refusal){easy, how};
     }
-    if (refusal_count < REFUSALS) refusals[refusal_count++] = (struct refusal){easy, how};
+}
+
+/* MARK: An answer that a reset follows at once is not forgotten */
+
+/* The beginning of a frame in nghttp2's form. */
+struct frame_head {
+    size_t length;
+    int32_t stream;
+    uint8_t type, flags, reserved;
+};
+
+/* If a stream is reset with an error before libcurl has looked at its answer, because both arrived
+ * in one reading, libcurl forgets the answer. So the streams that were answered 200 in the present
+ * reading are noted, once their header fields were complete and valid. */
+static __thread int is_reading;
+/* The stream whose status 200 belongs to the header fields that are arriving. */
+static __thread int32_t accepting;
+
+static void hear_status(int32_t stream, const uint8_t *value, size_t length) {
+    accepting = length == 3 && memcmp(value, "200", 3) == 0 ? stream : 0;
+}
+
+static void hear_answer(const struct frame_head *head) {
+    if (head->type != HEADERS) return;
+    if (is_reading && head->stream == accepting && accepted_count < ACCEPTED && has_lists()) {
+        lists->accepted[accepted_count++] = accepting;
+    }
+    accepting = 0;
+}
+
+static int was_accepted(int32_t stream) {
+    for (int index = accepted_count - 1; index >= 0; index--) {
+        if (lists->accepted[index] == stream) return 1;
+    }
+    return 0;
 }
 
 /* The callback of libcurl; of the first one, if the process has several. */
@@ -133,10 +181,15 @@ static uint32_t told(uint32_t code) {
 
 static int hear_stream_close(nghttp2_session *session, int32_t stream, uint32_t code,
                              void *context) {
+    int how = CCURL_NOT_REFUSED;
     if (code == REFUSED_STREAM) {
+        how = real.requests_allowed(session) ? CCURL_STREAM_REFUSED : CCURL_BEYOND_GOAWAY;
+    } else if (code != NO_ERROR && was_accepted(stream)) {
+        how = CCURL_STREAM_ACCEPTED;
+    }
+    if (how != CCURL_NOT_REFUSED) {
         /* libcurl stores the stream's easy handle here; NULL means that the stream has none. */
         void *easy = real.stream_user_data(session, stream);
-        int how = real.requests_allowed(session) ? CCURL_STREAM_REFUSED : CCURL_BEYOND_GOAWAY;
         if (easy) note_refusal(easy, how);
     }
     return heard(session, stream, told(code), context);
@@ -167,9 +220,7 @@ static frame_recv_callback heard_frames;
 
 /* The beginning of an RST_STREAM frame in nghttp2's form. */
 struct reset_frame {
-    size_t length;
-    int32_t stream;
-    uint8_t type, flags, reserved;
+    struct frame_head head;
     uint32_t code;
 };
 
@@ -182,7 +233,8 @@ struct reset_frame {
 static int hear_frame(nghttp2_session *session, const void *frame, void *context) {
     const struct reset_frame *reset = frame;
     if (!real.requests_allowed(session)) said_goodbye = 1;
-    if (reset->type == RST_STREAM && reset->code == NO_ERROR) return 0;
+    if (reset->head.type == RST_STREAM && reset->code == NO_ERROR) return 0;
+    hear_answer(&reset->head);
     return heard_frames(session, frame, context);
 }
 
@@ -205,11 +257,15 @@ __attribute__((visibility("default"))) ssize_t nghttp2_session_mem_recv(nghttp2_
                                                                         const uint8_t *bytes,
                                                                         size_t count);
 
-/* After a protocol error, nghttp2 itself ends the connection, without receiving a frame. */
+/* After a protocol error, nghttp2 itself ends the connection, without receiving a frame. What was
+ * accepted counts for one reading: another connection has the same numbers of streams. */
 ssize_t nghttp2_session_mem_recv(nghttp2_session *session, const uint8_t *bytes, size_t count) {
     pthread_once(&looked_up, look_up);
     if (!real.mem_recv) return CANNOT;
+    is_reading = 1;
+    accepted_count = accepting = 0;
     ssize_t taken = real.mem_recv(session, bytes, count);
+    is_reading = accepted_count = accepting = 0;
     if (real.requests_allowed && !real.requests_allowed(session)) said_goodbye = 1;
     return taken;
 }
@@ -226,9 +282,9 @@ int ccurl_hears_http2(void) {
 
 int ccurl_take_refusal(CURL *easy) {
     for (int index = 0; index < refusal_count; index++) {
-        if (refusals[index].easy != easy) continue;
-        int how = refusals[index].how;
-        refusals[index] = refusals[--refusal_count];
+        if (lists->refusals[index].easy != easy) continue;
+        int how = lists->refusals[index].how;
+        lists->refusals[index] = lists->refusals[--refusal_count];
         return how;
     }
     return CCURL_NOT_REFUSED;
@@ -256,6 +312,7 @@ static int hear_field(nghttp2_session *session, const void *frame, const uint8_t
                       size_t name_length, const uint8_t *value, size_t value_length,
                       uint8_t flags, void *context) {
     if (value_length > 64 || !is_wanted(name, name_length)) return 0;
+    if (*name == ':') hear_status(((const struct frame_head *)frame)->stream, value, value_length);
     return heard_fields(session, frame, name, name_length, value, value_length, flags, context);
 }
 

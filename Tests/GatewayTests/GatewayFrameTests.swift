@@ -75,6 +75,32 @@ import Testing
         }
     }
 
+    /// Only what is accepted is known by then: libcurl forgets the answers.
+    @Test(arguments: [UInt8(2), 8])
+    func `an accepted push stays accepted if its stream is reset with the answer`(
+        code: UInt8
+    ) async throws {
+        try await run { number, stream in
+            let status = number == 5 ? 410 : 200
+            let answer = RawFrame.status(status, stream, isLast: number == 1)
+            return RawServer.Answer(
+                frames: number == 1 ? [answer] : [answer, .reset(code, stream)])
+        } _: { server, gateway, ends, _ in
+            for ticket in 1...4 as ClosedRange<UInt64> {
+                gateway.send([try .sample(ticket: ticket)])
+                let ended = await ends.wait(for: [ticket])
+                #expect(ended[ticket] == .accepted)
+            }
+            gateway.send([try .sample(ticket: 5)])
+            let ended = await ends.wait(for: [5])
+            guard case .unknown? = ended[5] else {
+                Issue.record("\(ended)")
+                return
+            }
+            #expect(server.connections.count == 1)
+        }
+    }
+
     @Test func `an accepted push stays accepted if the connection ends with the answer`()
         async throws
     {

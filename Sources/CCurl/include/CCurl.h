@@ -52,6 +52,9 @@ enum {
     CCURL_STREAM_REFUSED = 1,
     /* The stream is above the last one of a GOAWAY. */
     CCURL_BEYOND_GOAWAY = 2,
+    /* It is no refusal: the stream was answered 200 and reset in one reading, and libcurl forgets
+     * such an answer. */
+    CCURL_STREAM_ACCEPTED = 3,
 };
 /* The maximum number of bytes of an answer's body that reach libcurl. The caller keeps less of a
  * body and must end the transfer before this limit. */

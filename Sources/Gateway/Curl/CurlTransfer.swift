@@ -28,6 +28,9 @@ final class CurlTransfer {
     private(set) var isCut = false
     /// How the gateway refused the stream of the request that was last unloaded.
     private(set) var refusal = StreamRefusal.none
+    /// Whether the request that was last unloaded was accepted on a stream that was reset at once,
+    /// whose answer libcurl has forgotten.
+    private var isAcceptedUnread = false
     /// The connection whose sockets it uses.
     private(set) var connection: CurlConnection?
     /// Its index among the open transfers of its connection.
@@ -81,6 +84,7 @@ final class CurlTransfer {
         isPlaced = false
         isWithdrawn = false
         isCut = false
+        isAcceptedUnread = false
         answerCount = 0
         problem[0] = 0
         let request = waiting.request
@@ -101,12 +105,14 @@ final class CurlTransfer {
     /// Takes the request out after it has ended.
     func unload() -> WaitingPush? {
         defer { waiting = nil }
-        refusal = takeRefusal()
+        let how = Int(ccurl_take_refusal(easy))
+        refusal = Self.refusal(how)
+        isAcceptedUnread = how == CCURL_STREAM_ACCEPTED
         return waiting
     }
 
-    private func takeRefusal() -> StreamRefusal {
-        switch Int(ccurl_take_refusal(easy)) {
+    private static func refusal(_ how: Int) -> StreamRefusal {
+        switch how {
         case CCURL_STREAM_REFUSED: .stream
         case CCURL_BEYOND_GOAWAY: .goodbye
         default: ccurl_hears_http2() == 0 ? .unheard : .none
@@ -126,7 +132,7 @@ final class CurlTransfer {
     }
 
     /// Whether the gateway accepted the request, however its transfer ends.
-    var isAccepted: Bool { isPlaced && isHTTP2 && status == 200 }
+    var isAccepted: Bool { isPlaced && (isAcceptedUnread || isHTTP2 && status == 200) }
 
     /// Whether the answer came over HTTP/2.
     var isHTTP2: Bool {
