@@ -44,9 +44,19 @@ package struct ChangeSource: Sendable, Hashable {
         contentWindow = preset.defaultContentWindow
     }
 
-    /// Returns about how many bytes the changes in a body of `bytes` bytes have together.
+    /// Returns about how many bytes the changes in a body have together.
     ///
-    /// Directus sends one payload for up to a thousand items, so that the number grows with the
+    /// Directus sends one payload for up to a thousand items, so that the number may grow with the
     /// square: a body of 2 kB may have 250 keys and a payload of a kilobyte.
-    package func decodedBytes(of bytes: Int) -> Int { preset == .directus ? 32 * bytes : bytes }
+    package func decodedBytes(of body: [UInt8]) -> Int {
+        // What is longer counts as long by its size alone, and is not looked through first.
+        guard preset == .directus, body.count <= 64 * 1024 else { return body.count }
+        return DirectusWeight(of: body).bytes
+    }
+
+    /// Returns about how many bytes the changes in a body of `bytes` bytes have together, if that
+    /// body is in another form, such as a parked one.
+    package func decodedBytes(ofOtherForm bytes: Int) -> Int {
+        preset == .directus ? 32 * bytes : bytes
+    }
 }

@@ -163,7 +163,8 @@ struct ChangeAdministration: AdministrationTable {
         if let raw = mended.value("raw") { body.raw = raw }
         let whole = body
         let (batch, prepared) = try await decoding.decode(
-            source.decodedBytes(of: max(parked.body.count, request.body.count)), of: container
+            source.decodedBytes(ofOtherForm: max(parked.body.count, request.body.count)),
+            of: container
         ) { try source.replay(whole, receivedAt: parked.receivedAt) }
         for item in batch.items {
             guard case .parked(let again) = item else { continue }

@@ -35,7 +35,7 @@ struct SendAdministration: AdministrationTable {
         }
         let posted = webhook
         let (batch, prepared) = try await decoding.decode(
-            source.decodedBytes(of: posted.body.count), of: container
+            source.decodedBytes(of: posted.body), of: container
         ) { try source.decode(posted) }
         let results = try await intake.take(
             batch, prepared: prepared, from: source, of: container, at: request.receivedAt)

@@ -86,7 +86,7 @@ struct ChangeRoutes: Sendable {
             try source.verify(webhook)
             if !isCounted { try turnstile.use(key: Self.key(of: source), of: settings) }
             let (batch, prepared) = try await decoding.decode(
-                source.decodedBytes(of: webhook.body.count), of: settings.key
+                source.decodedBytes(of: webhook.body), of: settings.key
             ) { try source.decode(webhook) }
             return try await intake.take(
                 batch, prepared: prepared, from: source, of: settings.key, posted: { webhook },
