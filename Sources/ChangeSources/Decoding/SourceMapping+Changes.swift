@@ -163,7 +163,7 @@ extension SourceItem {
         _ member: String, at places: [ValuePlace], _ after: RecordFields, _ before: RecordFields
     ) throws(JSONContractError) -> Name? {
         for place in places {
-            guard let value = value(at: place, fields: after, before), value != .string("")
+            guard let value = self.value(at: place, fields: after, before), value != .string("")
             else { continue }
             guard let name = nameText(of: value).flatMap(Name.init(rawValue:)) else {
                 throw failure(

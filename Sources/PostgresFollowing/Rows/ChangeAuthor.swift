@@ -27,6 +27,6 @@ struct ChangeAuthor: Sendable, Hashable {
     private static func name<Name: ValidatedIdentifier>(
         _ member: String, in reader: JSONReader
     ) throws(JSONContractError) -> Name? {
-        reader.value(member) == "" ? nil : try reader.identifier(member)
+        try reader.value(member) == "" ? nil : reader.identifier(member)
     }
 }
