@@ -32,7 +32,7 @@ extension RelayStore {
     /// still wait for their commit.
     private func countDedupeKeys(at now: Timestamp) async throws {
         let until = now.advanced(by: settings.dedupeWindow - .seconds(60)).stored
-        let last = min(until, .max - 1)
+        let last = min(until, Int64.max - 1)
         let (width, part) = rememberedKeys.withLock { ($0.width, $0.part) }
         while true {
             try Task.checkCancellation()

@@ -118,8 +118,8 @@ package final class SubscriptionIndex: Sendable {
     /// most changes take less, and a condition may be that of a million users. The answer may
     /// contain others.
     ///
-    /// `mayJudge` is called while a reader of the index is held. So it looks up values, and must not
-    /// take a lock or use this index.
+    /// `mayJudge` is called while a reader of the index is held. So it looks up values, and must
+    /// not take a lock or use this index.
     package func matches(
         for change: RecordChange, now: Timestamp?, mostSteps: Int, into serials: inout [UInt64],
         erring: inout [UInt64], among mayJudge: ((UInt64) -> Bool)? = nil
