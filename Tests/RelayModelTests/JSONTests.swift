@@ -100,6 +100,17 @@ private func outcome(_ text: String) -> String {
         #expect(outcome("{\(members),\"m500\":0}").contains("\"m500\" occurs twice"))
     }
 
+    @Test func `repeated members are found however their marks are spelled`() {
+        for first in ["e\u{301}", "\u{E9}", "a"] {
+            let pair = "\"\(first)\":1,\"x\":2,\"b\u{323}\u{301}\":3"
+            #expect(outcome("{\(pair)}") == "{\(pair)}")
+            #expect(outcome("{\(pair),\"b\u{301}\u{323}\":4}").contains("occurs twice"))
+            #expect(outcome("{\(pair),\"x\":4}").contains("\"x\" occurs twice"))
+        }
+        #expect(outcome("{\"e\u{301}\":1,\"\u{E9}\":2}").contains("occurs twice"))
+        #expect(outcome("{\"\u{E9}\":1,\"e\u{301}\":2}").contains("occurs twice"))
+    }
+
     @Test func `the order of members counts for printing, not for equality`() throws {
         let a = try JSONValue(parsing: #"{"a":1,"b":2}"#)
         let b = try JSONValue(parsing: #"{"b":2,"a":1}"#)

@@ -51,6 +51,23 @@ import Testing
         #expect(throws: JSONSyntaxError.self) { try broken.jsonBody() }
     }
 
+    /// Names with marks are composed before they are compared, which takes twenty times as long as
+    /// reading them.
+    @Test func `a body with many marks is long before another is`() async throws {
+        let bodies = LongBodies(
+            line: ReaderLine(turns: 1), thread: LongWorkThread(name: "belfry.test"))
+        func isParsedAhead(_ letter: String, _ count: Int) async throws -> Bool {
+            let name = String(repeating: letter, count: count)
+            let request = Self.request("{\"\(name)\": 1}")
+            let parsed = try await bodies.parsed(request, of: Fixtures.container, by: .strangers)
+            return parsed.json != nil
+        }
+        #expect(try await isParsedAhead("a\u{301}", 4_000))
+        #expect(try await !isParsedAhead("a\u{301}", 500))
+        #expect(try await !isParsedAhead("a", 60_000))
+        #expect(try await !isParsedAhead("本", 20_000))
+    }
+
     @Test func `long conditions of a body are parsed on the thread of low priority`()
         async throws
     {

@@ -23,6 +23,20 @@ extension StringProtocol {
     }
 }
 
+extension String {
+    /// Whether the text is composed for sure: it has characters below U+0300, Cyrillic letters and
+    /// Chinese characters only.
+    var isSurelyComposed: Bool {
+        utf8.isASCII
+            || utf8.allSatisfy { byte in
+                switch byte {
+                case 0x00..<0xCC, 0xD0, 0xD1, 0xE4...0xE9: true
+                default: false
+                }
+            }
+    }
+}
+
 private extension Unicode.Scalar {
     /// Whether canonical ordering may move this scalar, or a part of its decomposition.
     var isCombiningMark: Bool {

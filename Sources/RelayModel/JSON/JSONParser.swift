@@ -140,12 +140,16 @@ private struct JSONParser {
 
     /// Small objects are scanned.
     ///
-    /// Large ones use a set, so that a hostile body takes linear time.
+    /// Large ones use a set, so that a hostile body takes linear time. So do names that may not be
+    /// composed: comparing two of them takes as long as composing both, and in a set each is
+    /// composed once.
     private func isNew(
         _ name: String, among object: JSONObject, _ names: inout Set<String>
     ) -> Bool {
-        if object.members.count < 16 { return object[name] == nil }
-        if names.isEmpty { names = Set(object.members.map(\.name)) }
+        if names.isEmpty {
+            if object.members.count < 16, name.isSurelyComposed { return object[name] == nil }
+            names = Set(object.members.map(\.name))
+        }
         return names.insert(name).inserted
     }
 

@@ -86,7 +86,8 @@ struct ChangeRoutes: Sendable {
             try source.verify(webhook)
             if !isCounted { try turnstile.use(key: Self.key(of: source), of: settings) }
             let (batch, prepared) = try await decoding.decode(
-                source.decodedBytes(of: webhook.body), of: settings.key
+                max(source.decodedBytes(of: webhook.body), LongBodies.weight(of: webhook.body)),
+                of: settings.key
             ) { try source.decode(webhook) }
             return try await intake.take(
                 batch, prepared: prepared, from: source, of: settings.key, posted: { webhook },

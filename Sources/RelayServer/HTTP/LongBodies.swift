@@ -17,6 +17,21 @@ struct LongBodies: Sendable {
     /// To decode, check and prepare conditions takes several times as long as parsing their JSON.
     static let leastOfConditions = 16 * 1024
 
+    /// Returns the size of a body as its parsing takes it: a byte of a mark on a letter counts as
+    /// eight, because names with marks are composed before they are compared.
+    static func weight(of body: [UInt8]) -> Int {
+        // Shorter bodies stay below the limits whatever they hold.
+        guard body.count > leastOfConditions / 8 else { return body.count }
+        let heavy = body.count { byte in
+            switch byte {
+            // The first bytes of marks, of letters with points, and of scripts with signs.
+            case 0xCC, 0xCD, 0xD6...0xD9, 0xE0...0xE2: true
+            default: false
+            }
+        }
+        return body.count + 14 * heavy
+    }
+
     /// Returns a request with its body parsed if that is long; the caller must be authorised
     /// already.
     ///
@@ -26,7 +41,9 @@ struct LongBodies: Sendable {
     func parsed(
         _ request: RelayRequest, of container: ContainerKey, by party: QueryParty
     ) async throws -> RelayRequest {
-        guard request.body.count > Self.least, request.json == nil else { return request }
+        guard request.json == nil, Self.weight(of: request.body) > Self.least else {
+            return request
+        }
         var parsed = request
         parsed.json = try await inTurn(request.body, of: container, by: party)
         return parsed
@@ -39,7 +56,7 @@ struct LongBodies: Sendable {
     func parsed(
         _ text: [UInt8], of container: ContainerKey, by party: QueryParty
     ) async throws -> JSONValue {
-        guard text.count > Self.least else { return try JSONValue(parsing: text) }
+        guard Self.weight(of: text) > Self.least else { return try JSONValue(parsing: text) }
         return try await inTurn(text, of: container, by: party).get()
     }
 
@@ -51,7 +68,7 @@ struct LongBodies: Sendable {
         _ request: RelayRequest, of container: ContainerKey, by party: QueryParty,
         _ read: @Sendable () throws -> Value
     ) async throws -> Value {
-        guard request.body.count > Self.leastOfConditions else { return try read() }
+        guard Self.weight(of: request.body) > Self.leastOfConditions else { return try read() }
         return try await apart(of: container, by: party, read)
     }
 
@@ -63,7 +80,9 @@ struct LongBodies: Sendable {
         _ request: RelayRequest, of container: ContainerKey, by party: QueryParty,
         _ work: @Sendable () async throws -> Value
     ) async throws -> Value {
-        guard request.body.count > Self.leastOfConditions else { return try await work() }
+        guard Self.weight(of: request.body) > Self.leastOfConditions else {
+            return try await work()
+        }
         return try await line.turn(of: container, by: party) {
             try await withTaskExecutorPreference(thread) { try await perform(work) }
         }

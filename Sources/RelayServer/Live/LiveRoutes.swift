@@ -108,7 +108,8 @@ struct LiveRoutes: Sendable {
         of container: ContainerSettings?, _ respond: @escaping Respond
     ) -> RelayRoute.Admission {
         RelayRoute.Admission(container: container, maximumBody: StrangerBytes.most) { request in
-            try await access.admit(bytes: request.body.count, ofStrangerAt: request)
+            try await access.admit(
+                bytes: LongBodies.weight(of: request.body), ofStrangerAt: request)
             return try await answer(request, by: .strangers, isCounted: false, respond)
         }
     }

@@ -27,7 +27,7 @@ extension LiveAccess {
     ) async throws(LiveEnd) -> JSONValue {
         if identity == nil {
             do {
-                try await admit(bytes: text.count, ofStrangerAt: head)
+                try await admit(bytes: LongBodies.weight(of: text), ofStrangerAt: head)
             } catch {
                 throw LiveEnd(refusing: error)
             }
