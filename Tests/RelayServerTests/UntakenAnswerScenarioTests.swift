@@ -2,6 +2,8 @@ import RelayModel
 import RelayTestKit
 import Testing
 
+@testable import RelayServer
+
 /// Long answers that clients do not take have a bound in memory, on real sockets.
 @Suite(.serialized, .timeLimit(.minutes(15))) struct UntakenAnswerScenarioTests {
     /// The bytes of answers that may be untaken; three answers fit.
