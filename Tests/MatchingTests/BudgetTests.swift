@@ -172,6 +172,62 @@ import Testing
         }
     }
 
+    /// Asking about a million users takes a tenth of a second, evaluating such a condition nothing.
+    @Test func `users of a condition that takes little are not asked about one by one`() throws {
+        let index = SubscriptionIndex(seed: 3)
+        for serial in 1...100 as ClosedRange<UInt64> {
+            index.insert(try subscription(serial, RecordPredicate(format: "NOT title == 'y'")))
+        }
+        // Twenty share a condition that takes long, which none of the readers has.
+        for serial in 101...120 as ClosedRange<UInt64> {
+            let format = "SUBQUERY(a, $x, $x == -1).@count > 1000"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
+        for serial in 121...160 as ClosedRange<UInt64> {
+            let format = "SUBQUERY(a, $x, $x == -2).@count > 1000"
+            index.insert(try subscription(serial, RecordPredicate(format: format)))
+        }
+        index.insert(try subscription(177, RecordPredicate(format: "title == 'x'")))
+        let list = FieldValue.list((0..<20_000).map { .integer(Int64($0)) })
+        let change = try change(RecordImage(["a": list, "title": .string("x")]))
+        var (serials, asked): ([UInt64], Set<UInt64>) = ([], [])
+        let dear = index.matches(for: change, mostSteps: 3_000_000, into: &serials) { serial in
+            asked.insert(serial)
+            return serial == 177
+        }
+        #expect(dear == nil)
+        #expect(Set(serials).subtracting(1...100) == [177])
+        #expect(asked.isDisjoint(with: 1...100))
+        #expect(asked.isSuperset(of: 121...160))
+        // What readers pay for is counted as before.
+        let own = index.matches(for: change, mostSteps: 1_000_000, into: &serials) { $0 > 100 }
+        #expect(own != nil)
+        #expect(own?.costs.allSatisfy { $0.serial > 100 } == true)
+    }
+
+    @Test func `an error is counted once where a change is judged in two passes`() throws {
+        let index = SubscriptionIndex(seed: 3)
+        // These are filed in different parts of the index.
+        let far = UInt64(1) << 28
+        index.insert(try subscription(1, RecordPredicate(format: "title + 1 == 2")))
+        for serial in 1...3 as ClosedRange<UInt64> {
+            let format = "SUBQUERY(a, $x, $x == \(serial)).@count > 1000"
+            index.insert(try subscription(far + serial, RecordPredicate(format: format)))
+        }
+        let list = FieldValue.list((0..<20_000).map { .integer(Int64($0)) })
+        let change = try change(RecordImage(["a": list, "title": .string("x")]))
+        var (serials, erring): ([UInt64], [UInt64]) = ([], [])
+        let dear = index.matches(
+            for: change, now: nil, mostSteps: .max, into: &serials, erring: &erring
+        ) { $0 == 1 }
+        #expect(dear == nil)
+        #expect(erring == [1])
+        #expect(index.errors == [1: 1])
+        // A change that is given up is judged again elsewhere.
+        #expect(index.matches(for: change, mostSteps: 1_000_000, into: &serials) != nil)
+        #expect(index.errors == [1: 1])
+    }
+
     @Test func `who may be told is not asked while that takes no time`() throws {
         let index = SubscriptionIndex(seed: 3)
         for serial in 1...20 as ClosedRange<UInt64> {

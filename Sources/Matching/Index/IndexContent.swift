@@ -98,7 +98,9 @@ final class IndexContent: @unchecked Sendable {
     ) -> DearChange? {
         serials.removeAll(keepingCapacity: true)
         scratch.steps = decoded.walkedSteps
+        (scratch.asksFirst, scratch.unaskedSteps) = (false, 0)
         if !scratch.erring.isEmpty { scratch.erring.removeAll(keepingCapacity: true) }
+        if !scratch.changeErrors.isEmpty { scratch.changeErrors.removeAll(keepingCapacity: true) }
         for (base, core) in cores {
             scratch.base = base
             core.match(decoded, &scratch)
@@ -113,8 +115,9 @@ final class IndexContent: @unchecked Sendable {
             }
             MatchOrder.sort(&scratch)
             MatchOrder.append(base, &scratch, to: &serials)
-            if !scratch.errors.isEmpty { keep(&scratch, base) }
+            if !scratch.errors.isEmpty { note(&scratch, base) }
         }
+        if !scratch.changeErrors.isEmpty { keep(&scratch) }
         scratch.changes += 1
         scratch.matches += UInt64(serials.count)
         return nil
@@ -134,12 +137,20 @@ final class IndexContent: @unchecked Sendable {
         return DearChange(steps: decoded.walkedSteps, costs: costs)
     }
 
-    private func keep(_ scratch: inout MatchScratch, _ base: UInt64) {
+    /// Notes the errors that a core found on the current change.
+    private func note(_ scratch: inout MatchScratch, _ base: UInt64) {
         for (id, count) in scratch.errors {
-            scratch.serialErrors[base | UInt64(id), default: 0] += count
-            scratch.erring.append(base | UInt64(id))
+            scratch.changeErrors.append((base | UInt64(id), count))
         }
         scratch.errors.removeAll(keepingCapacity: true)
+    }
+
+    /// Counts the errors on the current change, which will not be matched again.
+    private func keep(_ scratch: inout MatchScratch) {
+        for (serial, count) in scratch.changeErrors {
+            scratch.serialErrors[serial, default: 0] += count
+            scratch.erring.append(serial)
+        }
     }
 
     /// Keeps the keys of some changes as samples, from which writers learn.

@@ -17,6 +17,40 @@ extension IndexCore {
         return false
     }
 
+    /// Returns whether so many users share a condition that asking about them may take longer than
+    /// evaluating it.
+    func isOfMany(_ word: UInt32) -> Bool {
+        guard word & PostingWord.group != 0 else { return false }
+        return PostingBlock(store.arena, word & ~PostingWord.group).count > Self.fewAsked
+    }
+
+    /// Returns whether the verdict of a condition of many users counts, which was found before they
+    /// were asked about.
+    ///
+    /// They are not asked about at all if the evaluation took little: asking about a million users
+    /// takes a tenth of a second. After an evaluation that took long for nobody who may know, users
+    /// are asked about first, so that such conditions cannot take the time of a change.
+    @inline(never)
+    func mayCount(
+        _ verdict: Verdict, of word: UInt32, since before: Int, _ operation: FiresOn,
+        _ scratch: inout MatchScratch
+    ) -> Bool {
+        let steps = scratch.steps - before
+        scratch.unaskedSteps += steps
+        if scratch.unaskedSteps > Self.mostUnasked { scratch.asksFirst = true }
+        guard steps >= Self.dearSteps || verdict == .error else { return true }
+        if mayJudge(word, operation, &scratch) { return true }
+        scratch.steps = before
+        if steps >= Self.dearSteps { scratch.asksFirst = true }
+        return false
+    }
+
+    /// The maximum number of users of a condition who are asked about before it is evaluated.
+    private static var fewAsked: Int { 16 }
+
+    /// The number of steps, two milliseconds, that conditions of others may take of a change.
+    private static var mostUnasked: Int { 1_000_000 }
+
     /// Returns the steps of expensive conditions, by subscription.
     func costs(_ scratch: inout MatchScratch, _ operation: FiresOn) -> [(id: UInt32, steps: Int)] {
         var costs: [(id: UInt32, steps: Int)] = []

@@ -27,12 +27,18 @@ struct MatchScratch: ~Copyable {
     var mostSteps = Limits.maximumStepsPerChange
     /// Whether a subscription may be judged, by its serial; `nil` if all may.
     var mayJudge: ((UInt64) -> Bool)?
+    /// Whether users are asked about before a condition is evaluated, however many share it.
+    var asksFirst = false
+    /// The number of steps of conditions that were evaluated before their users were asked about.
+    var unaskedSteps = 0
     /// The upper bits of the serials of the core that is matched.
     var base: UInt64 = 0
     /// Evaluations that took many of the steps.
     var dear: [DearPosting] = []
     /// The number of evaluation errors by subscription.
     var errors: [UInt32: UInt64] = [:]
+    /// The number of evaluation errors on the current change by serial.
+    var changeErrors: [(serial: UInt64, count: UInt64)] = []
     /// The number of evaluation errors by serial, until a writer takes them over.
     var serialErrors: [UInt64: UInt64] = [:]
     /// The serials of subscriptions that had an evaluation error on the current change.
@@ -294,9 +300,16 @@ extension IndexCore {
             emit(word, change.operation, &scratch)
             return
         }
-        if scratch.mayJudge != nil, !mayJudge(word, change.operation, &scratch) { return }
+        var asksLater = false
+        if scratch.mayJudge != nil {
+            asksLater = !scratch.asksFirst && isOfMany(word)
+            if !asksLater, !mayJudge(word, change.operation, &scratch) { return }
+        }
         let before = scratch.steps
         let verdict = verdict(program, change, &scratch)
+        if asksLater, !mayCount(verdict, of: word, since: before, change.operation, &scratch) {
+            return
+        }
         if scratch.steps - before >= Self.dearSteps {
             scratch.dear.append(DearPosting(word: word, steps: scratch.steps - before))
         }
@@ -335,7 +348,7 @@ extension IndexCore {
     }
 
     /// The number of steps from which an evaluation is recorded, in case the change takes too many.
-    private static var dearSteps: Int { 50_000 }
+    static var dearSteps: Int { 50_000 }
 
     /// The maximum number of subscriptions whose errors one reader counts until a writer takes them
     /// over.
