@@ -205,6 +205,9 @@ static const unsigned char v0033_countGrants_sql[] = {
 static const unsigned char v0034_endVersions_sql[] = {
 #embed "../../Migrations/sql/v0034_endVersions.sql"
 };
+static const unsigned char v0035_forgetUsers_sql[] = {
+#embed "../../Migrations/sql/v0035_forgetUsers.sql"
+};
 static const unsigned char p0001_createSchema_sql[] = {
 #embed "../../Migrations/postgresql/p0001_createSchema.sql"
 };
@@ -252,6 +255,9 @@ static const unsigned char p0015_countGrants_sql[] = {
 };
 static const unsigned char p0016_endVersions_sql[] = {
 #embed "../../Migrations/postgresql/p0016_endVersions.sql"
+};
+static const unsigned char p0017_forgetUsers_sql[] = {
+#embed "../../Migrations/postgresql/p0017_forgetUsers.sql"
 };
 
 static const struct {
@@ -324,6 +330,7 @@ static const struct {
     {"v0032_countZones.sql", v0032_countZones_sql, sizeof v0032_countZones_sql},
     {"v0033_countGrants.sql", v0033_countGrants_sql, sizeof v0033_countGrants_sql},
     {"v0034_endVersions.sql", v0034_endVersions_sql, sizeof v0034_endVersions_sql},
+    {"v0035_forgetUsers.sql", v0035_forgetUsers_sql, sizeof v0035_forgetUsers_sql},
     {"p0001_createSchema.sql", p0001_createSchema_sql, sizeof p0001_createSchema_sql},
     {"p0002_keepThrottles.sql", p0002_keepThrottles_sql, sizeof p0002_keepThrottles_sql},
     {"p0003_nameEndpoints.sql", p0003_nameEndpoints_sql, sizeof p0003_nameEndpoints_sql},
@@ -340,6 +347,7 @@ static const struct {
     {"p0014_countZones.sql", p0014_countZones_sql, sizeof p0014_countZones_sql},
     {"p0015_countGrants.sql", p0015_countGrants_sql, sizeof p0015_countGrants_sql},
     {"p0016_endVersions.sql", p0016_endVersions_sql, sizeof p0016_endVersions_sql},
+    {"p0017_forgetUsers.sql", p0017_forgetUsers_sql, sizeof p0017_forgetUsers_sql},
 };
 
 const unsigned char *belfry_embedded_file(const char *name, size_t *count) {

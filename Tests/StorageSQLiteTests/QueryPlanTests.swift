@@ -59,6 +59,22 @@ import Testing
             "SEARCH shadowRecord USING INDEX shadowRecordVersion (modifiedAt<?)"
         ),
         (
+            RelayStore.forgetUsers, "subscription",
+            "SEARCH subscription USING COVERING INDEX subscriptionOwner (owner=?)"
+        ),
+        (
+            "SELECT thing FROM quotaUse \(RelayStore.uses)", "quotaUse",
+            "SEARCH quotaUse USING PRIMARY KEY (container=? AND thing=? AND holder=?)"
+        ),
+        (
+            RelayStore.forgetUsers, "badge",
+            "SEARCH badge USING COVERING INDEX badgeOwner (owner=?)"
+        ),
+        (
+            RelayStore.forgetUsers, "courierNotification",
+            "SEARCH courierNotification USING COVERING INDEX courierNotificationOwner (owner=?)"
+        ),
+        (
             UnkeptTypes.sliceStatement(.sqlite), "shadowRecord",
             "SEARCH shadowRecord USING PRIMARY KEY (container=? AND (database,owner,zoneOwner,"
                 + "zoneName,recordType,recordName)>(?,?,?,?,?,?))"

@@ -1,5 +1,3 @@
-import RelayModel
-
 /// The value of the field `Host`, and the authority of a target in absolute form (RFC 9110, §7.2).
 ///
 /// Whoever reads such a value in another way than a proxy before the relay sees another request. So

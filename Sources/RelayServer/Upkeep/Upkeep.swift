@@ -78,6 +78,7 @@ struct Upkeep: Sendable {
             group.addTask { try await every(.seconds(3600)) { try await store.optimize() } }
             group.addTask { try await addUpFirings() }
             group.addTask { try await every(.seconds(1)) { try await forgetUnkept() } }
+            group.addTask { try await pruneUsers() }
             group.addTask { try await every(.seconds(30)) { try await audit() } }
             group.addTask { try await every(.seconds(1)) { try await watch() } }
             try await group.waitForAll()
@@ -143,6 +144,27 @@ struct Upkeep: Sendable {
     /// have left some.
     private func forgetUnkept() async throws {
         while try await store.forgetUnkept(parts: 64) > 0 { try Task.checkCancellation() }
+    }
+
+    /// The number of users who are looked at in one transaction, and of such transactions a minute.
+    ///
+    /// A million users are looked at in three hours, and more are forgotten in a minute than one
+    /// container's rates let come.
+    private static let usersAtOnce = 500
+    private static let userTurns = 10
+
+    /// Deletes users whom nothing refers to, until the task is cancelled.
+    private func pruneUsers() async throws {
+        var place: Int64 = 0
+        try await every(.seconds(60)) {
+            for _ in 0..<Self.userTurns {
+                let (next, deleted) = try await store.pruneUsers(
+                    after: place, among: Self.usersAtOnce)
+                _ = meter.count(deleted, of: "user")
+                place = next ?? 0
+                if next == nil { return }
+            }
+        }
     }
 
     private func prune() async throws {

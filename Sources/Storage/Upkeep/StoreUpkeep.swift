@@ -19,6 +19,16 @@ package protocol StoreUpkeep: Sendable {
     /// Deletes records of types that containers no longer keep, in about `parts` transactions of
     /// bounded size, and returns the number of deleted records.
     func forgetUnkept(parts: Int) async throws -> Int
+    /// Deletes users whom nothing refers to any more, among the next `count` users after the one
+    /// with the number `number`.
+    ///
+    /// The name of a user is what tokens say. So a user who comes back is the same user as before.
+    ///
+    /// - Returns: The number after which to go on, or `nil` after the last user; and how many users
+    ///   were deleted.
+    func pruneUsers(
+        after number: Int64, among count: Int
+    ) async throws -> (next: Int64?, deleted: Int)
     /// Lets the engine maintain its statistics, as recommended about once an hour.
     func optimize() async throws
 

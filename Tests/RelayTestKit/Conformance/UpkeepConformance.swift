@@ -26,7 +26,58 @@ package enum UpkeepConformance {
         ConformanceCase(
             "a bound refuses changes with its reason until it is lifted, without a restart",
             check: bounds),
+        ConformanceCase(
+            "a user whom nothing refers to is forgotten, and is the same when they come back",
+            check: users),
     ]
+
+    private static func users(_ factory: any StoreFactory) async throws {
+        let store = try await factory.makeReadyStore()
+        func sign(_ number: UInt64, _ user: String, until end: Int64) async throws {
+            _ = try await store.startSession(
+                UserSession(
+                    id: UUIDBytes(high: 1, low: number), container: Sample.container,
+                    user: Sample.identifier(user), startedAt: Sample.moment(1),
+                    endsAt: Sample.moment(end)))
+        }
+        func names() async throws -> [String] {
+            try await store.userPage(
+                of: Sample.container, after: nil, prefix: "", PageBounds(rows: 100)
+            ).elements.map(\.user.rawValue)
+        }
+        func prune(_ count: Int) async throws -> Int {
+            var (place, total): (Int64?, Int) = (0, 0)
+            while let start = place {
+                let (next, deleted) = try await store.pruneUsers(after: start, among: count)
+                (place, total) = (next, total + deleted)
+            }
+            return total
+        }
+        for (number, user) in ["ann", "bob", "cid", "dan", "eve"].enumerated() {
+            try await sign(UInt64(number + 1), user, until: user == "cid" ? 1000 : 10)
+        }
+        _ = try await store.register(
+            Sample.device("phone", of: "bob", token: 1), at: Sample.moment(5))
+        #expect(try await prune(2) == 0)
+        #expect(try await store.pruneSessions(at: Sample.moment(500), limit: 9) == 4)
+        // The last one stays until another user comes, because its number would be given again.
+        #expect(try await prune(2) == 2)
+        #expect(try await names() == ["bob", "cid", "eve"])
+        try await sign(6, "fay", until: 1000)
+        #expect(try await prune(1) == 1)
+        #expect(try await prune(100) == 0)
+        try await sign(7, "ann", until: 1000)
+        let reopened = try await factory.reopen(store)
+        #expect(
+            try await reopened.userPage(
+                of: Sample.container, after: nil, prefix: "", PageBounds(rows: 100)
+            ).elements.map(\.user.rawValue) == ["ann", "bob", "cid", "fay"])
+        #expect(
+            try await reopened.sessions(
+                of: Sample.container, user: Sample.identifier("ann"), at: Sample.moment(500),
+                limit: 9
+            ).map(\.id.low) == [7])
+    }
 
     private static func append(_ number: Int64, to store: any ConformingStore) async throws {
         _ = try await store.append(
