@@ -150,6 +150,10 @@ package struct Migration: Sendable, Hashable {
             name: "v0034_endVersions",
             sql: EmbeddedFile("v0034_endVersions.sql").text,
             checksum: "fbf3f6be6bd1cfa9cf2aea7ca56d38f345e0c0ec720e4e34d4a84263923c565f"),
+        Migration(
+            name: "v0035_forgetUsers",
+            sql: EmbeddedFile("v0035_forgetUsers.sql").text,
+            checksum: "247d82411ca93958a120b66a01b20989b061ff9cee8b819c27ed8a551fe53e7d"),
     ]
     /// Every released step of the schema on PostgreSQL.
     ///
@@ -220,5 +224,9 @@ package struct Migration: Sendable, Hashable {
             name: "p0016_endVersions",
             sql: EmbeddedFile("p0016_endVersions.sql").text,
             checksum: "b1ca1e55efece95a60fd6391a8b93c6d8631c619d3e99462e3b1690762659a03"),
+        Migration(
+            name: "p0017_forgetUsers",
+            sql: EmbeddedFile("p0017_forgetUsers.sql").text,
+            checksum: "f46aee923337c5d872daddfd0891844434acc36b3aab99f77a6ac77e3ab894a1"),
     ]
 }
