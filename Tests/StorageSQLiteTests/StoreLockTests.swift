@@ -102,6 +102,22 @@ import Testing
         await again.close()
     }
 
+    @Test func `a file whose place the system cannot look at counts as neither there nor gone`()
+        throws
+    {
+        let home = try TemporaryStore()
+        #expect(FileManager.default.createFile(atPath: home.path, contents: nil))
+        let file = try #require(FileIdentity(path: home.path))
+        #expect(file.isStill(at: home.path) == true)
+        let other = home.path + ".other"
+        #expect(FileManager.default.createFile(atPath: other, contents: nil))
+        #expect(file.isStill(at: other) == false)
+        #expect(file.isStill(at: home.path + ".none") == false)
+        #expect(file.isStill(at: home.path + "/below") == false)
+        // ENAMETOOLONG stands for the errors that a network file system or the memory may cause.
+        #expect(file.isStill(at: home.path + String(repeating: "x", count: 300)) == nil)
+    }
+
     @Test(arguments: [false, true])
     func `a witness that was removed or exchanged is put back`(isExchanged: Bool) async throws {
         let home = try TemporaryStore()

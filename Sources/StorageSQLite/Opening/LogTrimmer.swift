@@ -80,7 +80,7 @@ struct LogTrimmer: ~Copyable {
 
     private var isLogInPlace: Bool {
         guard let log else { return true }
-        return FileIdentity(path: path).map { $0.isSame(as: log) } ?? false
+        return log.isStill(at: path) ?? true
     }
 
     /// Returns whether a checkpoint is due, by SQLite's own rule.

@@ -56,6 +56,18 @@ struct FileIdentity: Sendable, Hashable {
         self.init(found)
     }
 
+    /// Returns whether `path` still leads to this file; `nil` if the system cannot tell.
+    ///
+    /// A file system over a network may fail to answer once, or memory may be short. That says
+    /// nothing about the file, and must not end the store.
+    func isStill(at path: String) -> Bool? {
+        var found = stat()
+        guard stat(path, &found) == 0 else {
+            return [ENOENT, ENOTDIR].contains(errno) ? false : nil
+        }
+        return isSame(as: FileIdentity(found))
+    }
+
     /// Returns whether both are the same file; the number of names may differ.
     func isSame(as other: FileIdentity) -> Bool {
         (device, inode) == (other.device, other.inode)
@@ -189,10 +201,9 @@ final class StoreLock: Sendable {
     var isInPlace: Bool {
         held.withLock { held in
             var found = stat()
-            guard let file = held?.file, fstat(file, &found) == 0,
-                let named = FileIdentity(path: path)
-            else { return false }
-            return named.isSame(as: FileIdentity(found)) && named.names == 1
+            guard let file = held?.file, fstat(file, &found) == 0 else { return false }
+            let identity = FileIdentity(found)
+            return identity.names == 1 && identity.isStill(at: path) ?? true
         }
     }
 
