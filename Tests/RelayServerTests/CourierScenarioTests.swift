@@ -233,11 +233,15 @@ import Testing
         }
     }
 
-    @Test func `a client in the query that cannot name a device is refused`() async throws {
+    @Test func `a client in the query must be able to name a device, and an empty one is none`()
+        async throws
+    {
         try await TestRelay.with { relay in
             let answer = try await Self.create(relay, query: Self.plain + "&clientId=%07")
             #expect(answer.status == 400)
             #expect(answer.text.contains("clientId: "), "\(answer.text)")
+            let nameless = try await Self.create(relay, query: Self.plain + "&clientId=")
+            #expect(nameless.status == 200, "\(nameless.text)")
         }
     }
 

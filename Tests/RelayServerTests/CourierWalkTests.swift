@@ -222,6 +222,11 @@ import Testing
                     .expect(400)
                 #expect(answer.text.contains("\(name): "), "\(answer.text)")
             }
+            // An empty name is none, and hides no other.
+            let other = try await relay.client.call("GET", "\(target)&deviceID=&clientId=page")
+                .expect(200)
+            let record = other["notifications", "0", "payload", "ck", "qry", "rid"]
+            #expect(record == JSONValue.string("a2"), "\(other.text)")
         }
     }
 }

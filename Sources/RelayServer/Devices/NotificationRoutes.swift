@@ -131,8 +131,8 @@ struct NotificationListing: Sendable {
                 "resultsLimit", "must be \(range.lowerBound) to \(range.upperBound)")
         }
         limit = Int(asked ?? range.upperBound)
-        let named: DeviceID? = try request.parameter("deviceID")
-        let client: DeviceID? = try request.parameter("clientId")
+        let named = try request.deviceParameter("deviceID")
+        let client = try request.deviceParameter("clientId")
         device = try DeviceChoice(optionalIn: body).deviceID ?? named ?? client
     }
 }

@@ -66,3 +66,13 @@ struct SignOutService: Sendable {
         return first
     }
 }
+
+extension RelayRequest {
+    /// Returns the device that a parameter of the query names; `nil` if it is missing or empty, as
+    /// in the calls of pages that add a parameter whether they have a value or not.
+    ///
+    /// - Throws: 400 if it can name no device.
+    func deviceParameter(_ name: String) throws(APIError) -> DeviceID? {
+        try query[name]?.isEmpty == true ? nil : parameter(name)
+    }
+}

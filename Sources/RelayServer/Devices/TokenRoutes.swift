@@ -45,7 +45,7 @@ struct TokenRoutes: Sendable {
         let (device, naming) = try TokenRegistration(body, settings: admitted.settings)
             .courier(
                 of: try admitted.user(), token: address.token,
-                fallbackID: request.parameter("clientId"))
+                fallbackID: request.deviceParameter("clientId"))
         _ = try await registry.createCourier(
             for: device, named: naming, at: request.receivedAt)
         return RelayAnswer(json: [
@@ -74,7 +74,8 @@ struct TokenRoutes: Sendable {
             if case .signature = admitted.caller.proof { throw Self.noDeviceOfServer }
         }
         let (named, naming) = try registration.device(
-            of: user, token: known?.token ?? written, fallbackID: request.parameter("clientId"))
+            of: user, token: known?.token ?? written,
+            fallbackID: request.deviceParameter("clientId"))
         var device = named
         if known != nil { device.beCourier() }
         let version = try await registry.register(
