@@ -1,9 +1,9 @@
 /// The value of the field `Host`, and the authority of a target in absolute form (RFC 9110, §7.2).
 ///
 /// Whoever reads such a value in another way than a proxy before the relay sees another request. So
-/// only what clients and proxies send is accepted: a name of letters, digits, `-`, `.`, `_` and `~`,
-/// or an address, with a port or without. RFC 3986 allows more in a name, such as commas, which
-/// would make a list of it.
+/// only what clients and proxies send is accepted: a name of letters, digits, `-`, `.`, `_` and
+/// `~`, or an address, with a port or without. RFC 3986 allows more in a name, such as commas,
+/// which would make a list of it.
 enum HostField {
     /// What is accepted, in the words of an error.
     static let rule = "it must be one name or address, with a port or without"
