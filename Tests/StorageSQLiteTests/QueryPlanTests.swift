@@ -59,7 +59,7 @@ import Testing
             "SEARCH shadowRecord USING INDEX shadowRecordVersion (modifiedAt<?)"
         ),
         (
-            RelayStore.forgetUsers, "subscription",
+            RelayStore.firstIdleUser, "subscription",
             "SEARCH subscription USING COVERING INDEX subscriptionOwner (owner=?)"
         ),
         (
@@ -67,11 +67,11 @@ import Testing
             "SEARCH quotaUse USING PRIMARY KEY (container=? AND thing=? AND holder=?)"
         ),
         (
-            RelayStore.forgetUsers, "badge",
+            RelayStore.firstIdleUser, "badge",
             "SEARCH badge USING COVERING INDEX badgeOwner (owner=?)"
         ),
         (
-            RelayStore.forgetUsers, "courierNotification",
+            RelayStore.firstIdleUser, "courierNotification",
             "SEARCH courierNotification USING COVERING INDEX courierNotificationOwner (owner=?)"
         ),
         (
