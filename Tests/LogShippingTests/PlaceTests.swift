@@ -10,10 +10,7 @@ import Testing
 @Suite struct PlaceTests {
     @Test func `an empty folder below a disk that is not mounted gets nothing`() async throws {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 3)
         let (chain, disk) = (rig.spool.chainName, rig.destination.objects)
         rig.destination.empty()
         for _ in 0..<3 {
@@ -33,10 +30,7 @@ import Testing
         async throws
     {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 3)
         let (chain, disk) = (rig.spool.chainName, rig.destination.objects)
         // It is time to look for the copy, and then for a new one.
         for wait in [.seconds(601), rig.shipper.settings.baseInterval] {
@@ -56,10 +50,7 @@ import Testing
         async throws
     {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        _ = try await rig.firstRound(after: 3)
         let (chain, disk) = (rig.spool.chainName, rig.destination.objects)
         rig.destination.empty()
         try await rig.append(2)
@@ -77,10 +68,7 @@ import Testing
 
     @Test func `a place that another store has taken meanwhile gets nothing`() async throws {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(1)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 1)
         let other: [String: [UInt8]] = [
             BackupName.store: Array("belfry-backup 1\nstore another\n".utf8)
         ]

@@ -27,10 +27,7 @@ import Testing
         async throws
     {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 3)
         let chain = rig.spool.chainName
         for _ in 0..<3 {
             try await rig.append(1)

@@ -52,6 +52,16 @@ final class ShippingRig: Sendable {
             ContainerSettings(key: Sample.container, topics: []), at: Sample.moment(0))
     }
 
+    /// Furnishes the store, appends `count` changes, and returns the round that has shipped its
+    /// first copy.
+    func firstRound(after count: Int) async throws -> ShippingRound {
+        try await furnish()
+        try await append(count)
+        var round = ShippingRound(shipper)
+        try await round.run()
+        return round
+    }
+
     /// Appends `count` changes, one commit each, and advances the clock by a second after each.
     ///
     /// Returns the moments at which they were acknowledged.

@@ -12,10 +12,7 @@ import Testing
 @Suite struct ShippingTests {
     @Test func `every commit since the first copy can be restored`() async throws {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 3)
         rig.clock.advance(by: .seconds(1))
         var moments: [Timestamp] = []
         for _ in 0..<6 {
@@ -244,10 +241,7 @@ import Testing
 
     @Test func `a copy that was removed is made again before the next one is due`() async throws {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 3)
         let chain = rig.spool.chainName
         rig.clock.advance(by: .seconds(601))
         try await round.run()
@@ -271,10 +265,7 @@ import Testing
         isStartedAnew: Bool
     ) async throws {
         let rig = try await ShippingRig()
-        try await rig.furnish()
-        try await rig.append(3)
-        var round = ShippingRound(rig.shipper)
-        try await round.run()
+        var round = try await rig.firstRound(after: 3)
         let chain = rig.spool.chainName
         if isStartedAnew { round = ShippingRound(rig.shipper) }
         try await round.run()
