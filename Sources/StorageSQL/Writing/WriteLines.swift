@@ -71,8 +71,9 @@ struct WriteLines: Sendable {
         var taken = 0
         while taken < wanted, !turns.isEmpty {
             let party = turns.removeFirst()
-            guard let line = lines[party] else { continue }
-            if isPassedOver(line) {
+            // A reference to the line would make the turn copy all of its requests.
+            guard let isPassed = lines[party].map(isPassedOver) else { continue }
+            if isPassed {
                 passed.append(party)
             } else {
                 let (requests, changes) = takeTurn(of: party, changes: wanted - taken)
